@@ -1,0 +1,56 @@
+# Every target sets up what it needs in .venv, once; nothing outside this folder is touched.
+# Another interpreter: make test PYTHON=python3.13. More for pytest: make test ARGS="-k tucker -x".
+
+PYTHON ?= python3
+ARGS ?=
+BIN := .venv/bin
+
+# One worker per core, each with single-threaded linear algebra: the arrays of the tests are small.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint format bench docs clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: .venv/.stamp-plot ## a short tour on simulated data; writes demo-output/
+	$(BIN)/python examples/demo.py
+
+test: .venv/.stamp-test ## the tests and the docstring examples, except the slow ones
+	$(PYTEST) $(ARGS)
+
+test-all: .venv/.stamp-test ## every test, the slow ones included
+	$(PYTEST) -m "" $(ARGS)
+
+lint: .venv/.stamp-lint ## style, types, import directions, spelling
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+format: .venv/.stamp-lint ## rewrite the code in the house style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: .venv/.stamp-test ## time the library and its rivals
+	$(BIN)/python benchmarks/run.py
+
+docs: .venv/.stamp-docs ## the documentation, in docs/_build/html
+	rm -rf docs/generated docs/_build
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
+
+clean: ## remove what the targets made, except .venv
+	rm -rf build demo-output docs/_build docs/generated .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# .stamp-NAME: the package, editable, and its extra NAME are installed. Redone when the metadata or a C source changes.
+.venv/.stamp-%: pyproject.toml $(wildcard src/tauten/*/*.c) | .venv/.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[$*]"
+	@touch $@
+
+.venv/.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit("tauten needs Python 3.11 or later: make PYTHON=/path/to/python" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	@touch $@

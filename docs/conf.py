@@ -1,0 +1,58 @@
+"""Configuration of the documentation; build it with `make docs`.
+
+The pages use no network: the theme brings its own assets, and formulas become MathML,
+which browsers draw themselves.
+"""
+
+from importlib.metadata import version as installed_version
+
+from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.util.logging import getLogger
+
+project = "tauten"
+author = "The tauten developers"
+project_copyright = "2026, the tauten developers"
+release = version = installed_version(project)
+
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+
+html_theme = "furo"
+html_title = f"{project} {release}"
+html_static_path = ["_static"]
+html_css_files = ["math.css"]
+html_math_renderer = "mathml"
+html_copy_source = False
+myst_enable_extensions = ["dollarmath"]
+
+# A module documents what its __all__ promises, wherever that is defined.
+autosummary_ignore_module_all = False
+# Members inherited from scikit-learn are documented there.
+numpydoc_show_inherited_class_members = False
+numpydoc_class_members_toctree = False
+
+
+def _mathml(node, **options):
+    try:
+        return tex2mathml(node.astext(), **options)
+    except MathError as error:
+        getLogger(__name__).warning("formula: %s", error, location=node)
+        return ""
+
+
+def _inline(translator, node):
+    translator.body.append(_mathml(node))
+    raise nodes.SkipNode
+
+
+def _display(translator, node):
+    opening = translator.starttag(node, "div", CLASS="math")
+    translator.body.append(f"{opening}{_mathml(node, as_block=True)}</div>")
+    raise nodes.SkipNode
+
+
+def setup(app):
+    app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
