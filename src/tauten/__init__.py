@@ -1,0 +1,29 @@
+"""tauten: low-rank tensor models from data with heavy tails and outliers."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from . import datasets, diagnostics, init, losses, metrics, robust, solver, testing
+from .algorithm import robust_gradient_descent
+from .estimators import TensorClassifier, TensorPCA, TensorRegressor
+from .tucker import Tucker
+
+try:
+    __version__ = version("tauten")
+except PackageNotFoundError:  # run from a source tree that was never installed
+    __version__ = "unknown"
+
+__all__ = [
+    "TensorClassifier",
+    "TensorPCA",
+    "TensorRegressor",
+    "Tucker",
+    "datasets",
+    "diagnostics",
+    "init",
+    "losses",
+    "metrics",
+    "robust",
+    "robust_gradient_descent",
+    "solver",
+    "testing",
+]

@@ -1,0 +1,88 @@
+"""The only file that knows array libraries.
+
+Everything else asks :func:`namespace` for the functions of the library its arrays come from
+(numpy, torch, cupy, array-api-strict, ...) and keeps to the array API standard.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager
+from types import ModuleType
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+Array = Any  # an array of any library that follows the array API standard
+
+
+def namespace(*arrays: Array) -> ModuleType:
+    """Return the array-API module that the arrays belong to; ``None`` and scalars are skipped."""
+    return array_api_compat.array_namespace(*(a for a in arrays if a is not None))
+
+
+def like(value: Any, reference: Array) -> Array:
+    """Return `value` as an array of the library, dtype and device of `reference`."""
+    xp = namespace(reference)
+    device = array_api_compat.device(reference)
+    return xp.asarray(value, dtype=reference.dtype, device=device)
+
+
+def to_numpy(array: Array) -> np.ndarray:
+    """Return a numpy view or copy of an array of any library."""
+    if isinstance(array, np.ndarray):
+        return array
+    if array_api_compat.is_torch_array(array):
+        return array.detach().cpu().numpy()
+    if array_api_compat.is_cupy_array(array):
+        return array.get()
+    return np.asarray(array)
+
+
+def matrix_of(tensor: Array, order: int) -> Array:
+    """A tensor as a matrix: its first modes by the others."""
+    shape = (math.prod(tensor.shape[:order]), math.prod(tensor.shape[order:]))
+    return namespace(tensor).reshape(tensor, shape)
+
+
+def product(batch: Array, matrix: Array, shape: tuple[int, ...]) -> Array:
+    """Each sample, flattened, times a matrix; the result in the given shape."""
+    return namespace(batch).reshape(matrix_of(batch, 1) @ matrix, (batch.shape[0], *shape))
+
+
+def column(vector: Array, ndim: int) -> Array:
+    """A vector shaped to broadcast along axis 0 of an array of `ndim` axes."""
+    return namespace(vector).reshape(vector, (-1,) + (1,) * (ndim - 1))
+
+
+def clip(array: Array, bound: Any) -> Array:
+    """Entrywise truncation ``T(x, bound) = sgn(x) min(|x|, bound)`` of the paper's section 2.3.
+
+    `bound` is a number or an array that broadcasts against `array`.
+    """
+    if isinstance(array, np.ndarray):  # the standard's wrapper costs twice the clipping itself
+        if isinstance(bound, np.ndarray):  # else float64 thresholds make float32 data float64
+            bound = bound.astype(array.dtype, copy=False)
+        return np.clip(array, -bound, bound)
+    xp = namespace(array)
+    bound = xp.broadcast_to(like(bound, array), array.shape)
+    return xp.clip(array, -bound, bound)
+
+
+def safe_exp(x: Array) -> tuple[Array, Array, Array]:
+    """Exponential continued by its tangent line beyond c, with its first two derivatives.
+
+    c is half the logarithm of the largest float, so that neither the value nor a square of it
+    overflows; a fit that comes that far is wrong anyway, but it must see finite numbers.
+    """
+    xp = namespace(x)
+    c = float(np.log(xp.finfo(x.dtype).max)) / 2
+    below = xp.exp(xp.minimum(x, like(c, x)))
+    beyond = xp.maximum(x - c, xp.zeros_like(x))
+    return below * (1 + beyond), below, xp.where(beyond > 0, xp.zeros_like(x), below)
+
+
+def quiet() -> AbstractContextManager[None]:
+    """Silence numpy's floating-point warnings where overflow is looked for and reported."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")

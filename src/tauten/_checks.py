@@ -1,0 +1,131 @@
+"""Checks of what users pass in: each error names the argument, what is expected and what came."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from ._array import quiet
+
+
+def check_tensor(name: str, value: Any, *, missing: bool = False, min_ndim: int = 1) -> np.ndarray:
+    """Return a finite real array of floats, without a copy where it already is one.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name, for messages.
+    value : array-like
+    missing : bool
+        Whether nan is allowed, as a missing value.
+    min_ndim : int
+        Fewest axes.
+    """
+    if value is None:
+        raise ValueError(f"{name} must be an array of numbers; got None")
+    try:
+        with quiet():  # infinities of both signs make it warn before it finds them
+            array = check_array(
+                value,
+                dtype=[np.float64, np.float32],
+                ensure_2d=False,
+                allow_nd=True,
+                ensure_min_samples=0,
+                ensure_min_features=0,
+                ensure_all_finite="allow-nan" if missing else True,
+                input_name=name,
+            )
+    except (TypeError, ValueError) as error:  # its message may not name the argument
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} must be an array of numbers: {error}") from error
+    if array.ndim < min_ndim:
+        raise ValueError(f"{name} must have at least {min_ndim} axes; got shape {array.shape}")
+    if array.size == 0:
+        raise ValueError(
+            f"{name} must hold at least one sample and one entry per sample; got "
+            f"{array.shape[0]} sample(s), shape {array.shape}"
+        )
+    return array
+
+
+def check_same_length(X: np.ndarray, y: np.ndarray, name: str = "y") -> None:
+    """Raise unless two arrays have the same number of samples."""
+    if X.shape[0] != y.shape[0]:
+        raise ValueError(
+            f"X and {name} must have the same number of samples along axis 0; got "
+            f"inconsistent numbers of samples {X.shape[0]} and {y.shape[0]}"
+        )
+
+
+def check_number(name: str, value: Any, *, integer: bool = False, zero: bool = False) -> None:
+    """Raise unless a number is positive, or zero where that is allowed."""
+    if not isinstance(value, Integral if integer else Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be {'an integer' if integer else 'a number'}; got {value!r}")
+    if not (value > 0 or (zero and value == 0)):
+        raise ValueError(f"{name} must {'not be negative' if zero else 'be positive'}; got {value}")
+
+
+def check_rank(rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return Tucker ranks that fit a shape.
+
+    One int stands for the largest feasible rank up to it in every mode; one int per mode is taken
+    at its word and must be feasible: ``1 ≤ r_k ≤ min(p_k, Π_{j≠k} r_j)``.
+
+    Examples
+    --------
+    >>> check_rank(4, (10, 10, 3))
+    (4, 4, 3)
+    """
+    if isinstance(rank, Integral) and not isinstance(rank, bool):
+        if rank < 1:
+            raise ValueError(f"rank must be at least 1; got {rank}")
+        return _feasible([min(int(rank), p) for p in shape])
+    if isinstance(rank, str) or not isinstance(rank, (Sequence, np.ndarray)):
+        raise TypeError(f"rank must be an int or one int per mode; got {rank!r}")
+    if len(rank) != len(shape):
+        raise ValueError(
+            f"rank must have one entry per mode of the coefficient tensor, whose shape is "
+            f"{tuple(shape)} (covariate modes first, then response modes); got {tuple(rank)}"
+        )
+    ranks = tuple(int(r) for r in rank)
+    for k, (r, p) in enumerate(zip(ranks, shape, strict=True)):
+        if r != rank[k] or not 1 <= r <= p:
+            raise ValueError(
+                f"rank of mode {k + 1} must be a whole number from 1 to its dimension {p}; got "
+                f"{rank[k]}"
+            )
+        others = math.prod(ranks) // r
+        if r > others and len(ranks) > 1:
+            raise ValueError(
+                f"rank of mode {k + 1} is {r}, larger than the product {others} of the others: no "
+                f"tensor has ranks {ranks}. Use at most {others}"
+            )
+    return ranks
+
+
+def _feasible(ranks: list[int]) -> tuple[int, ...]:
+    """Lower ranks until none exceeds the product of the others."""
+    while len(ranks) > 1:
+        capped = [min(r, math.prod(ranks) // r) for r in ranks]
+        if capped == ranks:
+            break
+        ranks = capped
+    return tuple(ranks)
+
+
+def check_theta(theta: Any, shape: Sequence[int], name: str = "theta0") -> None:
+    """Raise unless a starting point is a Tucker tensor of the right shape."""
+    if not hasattr(theta, "factors"):
+        raise TypeError(f"{name} must be a tauten.Tucker; got {type(theta).__name__}")
+    if theta.shape != tuple(shape):
+        raise ValueError(
+            f"{name} must have the shape {tuple(shape)} of the coefficient tensor (covariate modes "
+            f"first, then response modes); got {theta.shape}"
+        )
+    if not all(np.all(np.isfinite(block)) for block in theta.blocks):
+        raise ValueError(f"{name} must be finite; it holds nan or inf")

@@ -1,0 +1,92 @@
+"""Where samples live. The only place that knows how to go over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._array import Array, namespace
+
+CHUNK_BYTES = 2**22  # a chunk of X and its projections stay in a core's cache
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive samples: covariates X, responses y, vector covariates Z, weights.
+
+    `start` is the index of the first one among all the samples.
+    """
+
+    X: Array | None
+    y: Array
+    Z: Array | None
+    weight: Array | None
+    start: int
+
+
+class Rows:
+    """Samples in arrays that can be sliced along axis 0.
+
+    Parameters
+    ----------
+    X : array (n, p_1, ..., p_d0) or None
+        None for PCA.
+    y : array (n, ...)
+    Z : array (n, c), optional
+    weight : array (n,), optional
+    chunk : int, optional
+        Samples per chunk; by default as many as make 4 MB.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = Rows(np.ones((10, 3)), np.arange(10.0), chunk=4)
+    >>> float(data.map_sum(lambda chunk: (chunk.y.sum(),))[0])
+    45.0
+    """
+
+    def __init__(
+        self,
+        X: Array | None,
+        y: Array,
+        Z: Array | None = None,
+        weight: Array | None = None,
+        *,
+        chunk: int | None = None,
+    ) -> None:
+        self.X, self.y, self.Z, self.weight = X, y, Z, weight
+        self.n = y.shape[0]
+        widest = y if X is None else X
+        row_bytes = widest[:1].size * 8 if hasattr(widest[:1], "size") else 8
+        self.chunk = chunk or max(1, CHUNK_BYTES // max(1, row_bytes))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the samples chunk by chunk."""
+        for start in range(0, self.n, self.chunk):
+            yield self._chunk(slice(start, start + self.chunk), start)
+
+    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
+        """Apply `fn` to each chunk and add up what it returns, item by item."""
+        chunks = self.chunks()
+        total = list(fn(next(chunks)))
+        for chunk in chunks:
+            total = [a + b for a, b in zip(total, fn(chunk), strict=True)]
+        return total
+
+    def map_rows(self, fn: Callable[[Chunk], Array]) -> Array:
+        """Apply `fn` to each chunk and join what it returns along axis 0."""
+        parts = [fn(chunk) for chunk in self.chunks()]
+        return namespace(parts[0]).concat(parts, axis=0)
+
+    def sample(self, size: int) -> Chunk:
+        """Return at most `size` samples, evenly spread."""
+        if size >= self.n:
+            return self._chunk(slice(None), 0)
+        return self._chunk(np.linspace(0, self.n - 1, size).astype(int), 0)
+
+    def _chunk(self, rows: slice | np.ndarray, start: int) -> Chunk:
+        X, Z, weight = (None if a is None else a[rows] for a in (self.X, self.Z, self.weight))
+        return Chunk(X, self.y[rows], Z, weight, start)

@@ -1,0 +1,182 @@
+"""How a sample sees the tensor A: through a covariate (regression), or directly (PCA).
+
+A design turns a point into linear predictors, and a score back into per-sample partial gradients.
+It is linear algebra on the projections of :func:`tauten.tucker.sweep` only; which loss the score
+comes from and what a robustifier did to it is none of its business.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ._array import Array, column, like, matrix_of, namespace, product
+from .tucker import Tucker, multi_mode_dot, sweep
+
+Pullback = Callable[[Array], Iterator[Array]]
+
+
+@dataclass(frozen=True)
+class Covariate:
+    """Tensor covariates: ``η_i = <A, X_i> + Σ_c Z_ic linear_c`` (section 3.2 of the paper).
+
+    X_i of order d0 is contracted with the first d0 modes of A; the others are the modes of the
+    response, so that d0 = d is a scalar response and d0 = 0 a scalar covariate.
+
+    Parameters
+    ----------
+    center : array (p_1, ..., p_d0), optional
+        Subtracted from every X_i. Projections are linear, so it is their centres that are
+        subtracted and X is never copied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> theta = Tucker(np.ones((1, 1)), [np.ones((3, 1)), np.ones((2, 1))])
+    >>> eta, pullback = Covariate().linearise(theta, np.ones((5, 3)))
+    >>> eta.shape, [g.shape for g in pullback(eta)]
+    ((5, 2), [(5, 1, 1), (5, 3, 1), (5, 2, 1)])
+    """
+
+    init: ClassVar[str] = "iht"  # what "auto" means with this design
+    solver: ClassVar[str] = "newton"
+
+    center: Array | None = None
+
+    def linearise(
+        self, theta: Tucker, X: Array, Z: Array | None = None, scale: Array | None = None
+    ) -> tuple[Array, Pullback]:
+        """Return the linear predictors and the map from scores to per-sample gradients.
+
+        Parameters
+        ----------
+        theta : Tucker
+            The point; with Z, an :class:`tauten.tucker.Affine`.
+        X : array (n, p_1, ..., p_d0)
+        Z : array (n, c), optional
+        scale : array (n,), optional
+            Factors that shrink each sample's X_i.
+
+        Returns
+        -------
+        eta : array (n, p_{d0+1}, ..., p_d)
+        pullback : callable
+            Takes a score of the shape of eta (or one row, to be used for every sample) and yields
+            one array (n, *block) for each block of theta, in the order of ``theta.blocks``.
+        """
+        order = X.ndim - 1
+        inner, outer = theta.factors[:order], theta.factors[order:]
+        xbar, xparts = self._project(X, inner, scale)
+        hbar, eta = _predict(theta, xbar, Z)
+
+        def pullback(score: Array) -> Iterator[Array]:
+            sbar, sparts = sweep(score, outer)
+            wbar = product(sbar, matrix_of(theta.core, order).T, theta.rank[:order])
+            yield _outer(xbar, sbar)
+            for k, part in enumerate(xparts):
+                yield _contract_all_but(part, wbar, k)
+            for k, part in enumerate(sparts):
+                yield _contract_all_but(part, hbar, k)
+            if Z is not None:
+                yield _outer(Z, score)
+
+        return eta, pullback
+
+    def inner(self, tensor: Array, X: Array, scale: Array | None = None) -> Array:
+        """``<A, X_i>`` for a full tensor A."""
+        order = X.ndim - 1
+        matrix = matrix_of(tensor, order)
+        eta = product(X, matrix, tensor.shape[order:])
+        if self.center is not None:
+            eta = eta - product(self.center[None, ...], matrix, tensor.shape[order:])
+        return eta if scale is None else eta * column(scale, eta.ndim)
+
+    def adjoint(self, score: Array, X: Array, scale: Array | None = None) -> Array:
+        """``Σ_i X_i ∘ s_i``: the gradient with respect to the full tensor, of summed losses."""
+        score = score if scale is None else score * column(scale, score.ndim)
+        total = matrix_of(X, 1).T @ matrix_of(score, 1)
+        if self.center is not None:
+            center = namespace(X).reshape(self.center, (-1, 1))
+            total = total - center * namespace(X).sum(matrix_of(score, 1), axis=0)
+        return namespace(X).reshape(total, (*X.shape[1:], *score.shape[1:]))
+
+    def predict(self, theta: Tucker, X: Array, Z: Array | None = None) -> Array:
+        """Return the linear predictors alone."""
+        factors = [u.T for u in theta.factors[: X.ndim - 1]]
+        xbar = multi_mode_dot(X, factors, first=1)
+        if self.center is not None:
+            xbar = xbar - multi_mode_dot(self.center, factors)
+        return _predict(theta, xbar, Z)[1]
+
+    def _project(
+        self, X: Array, factors: tuple[Array, ...], scale: Array | None
+    ) -> tuple[Array, list[Array]]:
+        core, parts = sweep(X, factors)
+        arrays = [core, *parts]
+        if self.center is not None:
+            core, parts = sweep(self.center[None, ...], factors)
+            arrays = [a - c for a, c in zip(arrays, [core, *parts], strict=True)]
+        if scale is not None:
+            arrays = [a * column(scale, a.ndim) for a in arrays]
+        return arrays[0], arrays[1:]
+
+
+@dataclass(frozen=True)
+class Direct(Covariate):
+    """Noisy copies of A itself: ``η_i = A`` (tensor PCA, section 3.4 of the paper).
+
+    This is the scalar covariate ``x_i = 1``, kept as a batch of one that broadcasts over the n
+    responses.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> theta = Tucker(np.ones((1, 1)), [np.ones((3, 1)), np.ones((2, 1))])
+    >>> Direct().linearise(theta, None)[0].shape
+    (1, 3, 2)
+    """
+
+    init: ClassVar[str] = "decompose"
+    solver: ClassVar[str] = "scaled"
+
+    def linearise(
+        self,
+        theta: Tucker,
+        X: Array | None,
+        Z: Array | None = None,
+        scale: Array | None = None,
+    ) -> tuple[Array, Pullback]:
+        """Return A as a batch of one, and the map from scores (n, p_1, ..., p_d) to gradients."""
+        return super().linearise(theta, like([1.0], theta.core))
+
+
+def _predict(theta: Tucker, xbar: Array, Z: Array | None) -> tuple[Array, Array]:
+    """Contract projected covariates with the core; return that, and the linear predictors."""
+    order = xbar.ndim - 1
+    hbar = product(xbar, matrix_of(theta.core, order), theta.rank[order:])
+    eta = multi_mode_dot(hbar, theta.factors[order:], first=1)
+    if Z is not None:
+        linear = theta.blocks[-1]
+        eta = eta + product(Z, matrix_of(linear, 1), linear.shape[1:])
+    return hbar, eta
+
+
+def _outer(left: Array, right: Array) -> Array:
+    """Outer product of each pair of samples; a batch of one serves every sample."""
+    xp = namespace(left, right)
+    return xp.reshape(left, left.shape + (1,) * (right.ndim - 1)) * xp.reshape(
+        right, (right.shape[0],) + (1,) * (left.ndim - 1) + tuple(right.shape[1:])
+    )
+
+
+def _contract_all_but(part: Array, other: Array, mode: int) -> Array:
+    """``P_(k) W_(k)ᵀ`` of each pair of samples: contract every mode but one."""
+    xp = namespace(part, other)
+
+    def unfolded(x: Array) -> Array:
+        first = xp.moveaxis(x, mode + 1, 1)
+        return xp.reshape(first, (*first.shape[:2], math.prod(first.shape[2:])))
+
+    return xp.matmul(unfolded(part), xp.matrix_transpose(unfolded(other)))

@@ -1,0 +1,81 @@
+"""What a loss is."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from .._array import Array, namespace
+from ..registry import Registered
+
+
+class Loss(Registered):
+    """A loss ``ℓ(η, y)`` of a linear predictor and a response; entrywise, it knows no tensors.
+
+    A subclass gives the methods below and names itself, ``class Squared(Loss, name="squared")``.
+    All of them take and return arrays of one shape.
+
+    Attributes
+    ----------
+    domain : str
+        The responses it takes, in words for error messages.
+    residual : bool
+        Whether ℓ depends on ``η - y`` alone, so that a sample and its response scale together.
+    classes : bool
+        Whether responses are class labels.
+    one_hot : bool
+        Whether the last response mode holds the classes.
+    """
+
+    domain: ClassVar[str] = "real numbers"
+    residual: ClassVar[bool] = False
+    classes: ClassVar[bool] = False
+    one_hot: ClassVar[bool] = False
+
+    def value(self, eta: Array, y: Array) -> Array:
+        """``ℓ(η, y)``."""
+        raise NotImplementedError
+
+    def score(self, eta: Array, y: Array) -> Array:
+        """``∂ℓ/∂η``."""
+        raise NotImplementedError
+
+    def curvature(self, eta: Array, y: Array) -> Array:
+        """``∂²ℓ/∂η²``."""
+        raise NotImplementedError
+
+    def mean(self, eta: Array) -> Array:
+        """Expected response at the linear predictor η."""
+        raise NotImplementedError
+
+    def link(self, mean: Array) -> Array:
+        """Inverse of :meth:`mean`, for means inside the domain."""
+        raise NotImplementedError
+
+    def draw(self, eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw responses from the model that the loss is the negative log-likelihood of."""
+        raise NotImplementedError
+
+    def contains(self, y: Array) -> Array:
+        """Say, entry by entry, whether a finite response lies in the domain."""
+        return namespace(y).isfinite(y)
+
+    def check(self, y: Array, *, missing: bool = False) -> None:
+        """Raise a ValueError if a response lies outside the domain; nan may stand for missing."""
+        xp = namespace(y)
+        if self.one_hot and y.ndim < 2:
+            raise ValueError(
+                f"y must have a mode for the classes, (n, ..., classes), for the {self.name!r} "
+                f"loss; got shape {tuple(y.shape)}"
+            )
+        bad = ~self.contains(y)
+        if missing:
+            bad = bad & ~xp.isnan(y)
+        if xp.any(bad):
+            example = float(y[bad][0])
+            raise ValueError(
+                f"y must hold {self.domain} for the {self.name!r} loss; got {example:g} "
+                f"({int(xp.count_nonzero(bad))} such entries). Drop or correct them, or choose "
+                f"another loss"
+            )

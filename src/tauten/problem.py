@@ -1,0 +1,311 @@
+"""Data × loss × design × robustifier: the only place where the four meet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ._array import Array, column, like, matrix_of, namespace, product, to_numpy
+from .data import Chunk, Rows
+from .designs import Covariate, Direct, Pullback
+from .losses import Loss
+from .robust import Robustifier
+from .tucker import Tucker
+
+PILOT_SIZE = 2000  # samples that thresholds are chosen from; their quantiles are then good to 2%
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A robust gradient at a point.
+
+    Attributes
+    ----------
+    blocks : Tucker
+        ``(G_0, G_1, ..., G_d)``, of the type of the point.
+    value : float
+        Mean loss, not robustified.
+    truncated : tuple of float
+        For each block, the share of per-sample gradient entries that the robustifier changed.
+    """
+
+    blocks: Tucker
+    value: float
+    truncated: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What is done to a chunk of samples. It holds no data, so it can be sent where they are."""
+
+    loss: Loss
+    design: Covariate | Direct
+    robust: Robustifier
+    missing: bool = False
+
+    def shrink(self, chunk: Chunk) -> tuple[Array, Array | None, Array | None]:
+        """Shrink the samples; return y, Z and the factors for X, which is not touched."""
+        y, Z, scale = chunk.y, chunk.Z, None
+        if chunk.X is not None:
+            scale = self.robust.shrink(chunk.X, self.design.center)
+        if scale is not None and self.loss.residual:  # then X, y and Z shrink together
+            y = y * column(scale, y.ndim)
+            Z = None if Z is None else Z * column(scale, Z.ndim)
+        return y, Z, scale
+
+    def linearise(self, theta: Tucker, chunk: Chunk) -> tuple[Array, Array, Pullback]:
+        """Return the shrunk samples' responses, linear predictors and pullback."""
+        y, Z, scale = self.shrink(chunk)
+        eta, pullback = self.design.linearise(theta, chunk.X, Z, scale)
+        return y, eta, pullback
+
+    def score(self, eta: Array, y: Array) -> Array:
+        """Score of each sample before it is bent; zero where the response is missing."""
+        return self._observed(self.loss.score(eta, y), y)
+
+    def gradient(self, theta: Tucker, chunk: Chunk) -> list[Any]:
+        """Sums over a chunk: value, samples per block, changed entries, then the gradients."""
+        y, eta, pullback = self.linearise(theta, chunk)
+        members = self._members(chunk)
+        value = _matmul_rows(members, self._observed(self.loss.value(eta, y), y))
+        changed, sums = [], []
+        for k, raw in enumerate(pullback(self.robust.score(self.score(eta, y)))):
+            bent = self.robust.sample(raw, k)
+            changed.append(int(namespace(raw).count_nonzero(bent != raw)))
+            sums.append(_matmul_rows(members, bent))
+        xp = namespace(y)
+        return [value, xp.sum(members, axis=1), np.asarray(changed), *sums]
+
+    def curvature(self, theta: Tucker, chunk: Chunk) -> list[Array]:
+        """Sum over a chunk of ``J_iᵀ W_i J_i``, all blocks flattened into one axis.
+
+        Bending acts as a weight in [0, 1] on each score and on each gradient entry, as in
+        iteratively reweighted least squares: the ratio of the bent to the raw.
+        """
+        y, eta, pullback = self.linearise(theta, chunk)
+        score = self.score(eta, y)
+        bent = self.robust.score(score)
+        raw = pullback(bent)
+        kept = _join([_ratio(self.robust.sample(g, k), g) for k, g in enumerate(raw)])
+        weight = self.weight(eta, y, score, bent)
+        if chunk.weight is not None:
+            weight = weight * column(chunk.weight, weight.ndim)
+        xp, total = namespace(y), 0.0
+        for index in np.ndindex(*weight.shape[1:]):
+            rows = _join(list(pullback(_unit(weight[:1, ...], index))))
+            rows = xp.broadcast_to(rows, kept.shape)  # in PCA all samples share one
+            total = total + (kept * rows * column(weight[(..., *index)], 2)).T @ rows
+        return [total]
+
+    def weight(self, eta: Array, y: Array, score: Array, bent: Array) -> Array:
+        """Curvature of the loss at each response entry, times what bending left of its score."""
+        return self._observed(self.loss.curvature(eta, y), y) * _ratio(bent, score)
+
+    def tensor_gradient(self, theta: Tucker, tensor: Array, chunk: Chunk) -> list[Any]:
+        """Sums over a chunk: gradient with respect to the full tensor, and the linear block's."""
+        y, Z, scale = self.shrink(chunk)
+        eta = self.design.inner(tensor, chunk.X, scale)
+        if Z is not None:
+            eta = eta + product(Z, matrix_of(theta.blocks[-1], 1), eta.shape[1:])
+        score = self.score(eta, y)
+        bent = self.robust.score(score)
+        weight = self.weight(eta, y, score, bent)
+        if chunk.weight is not None:
+            bent, weight = (a * column(chunk.weight, a.ndim) for a in (bent, weight))
+        sums = [_total_weight(chunk), self.design.adjoint(bent, chunk.X, scale)]
+        if Z is not None:
+            sums += [Z.T @ matrix_of(bent, 1), Z.T @ Z * namespace(y).mean(weight)]
+        return sums
+
+    def _observed(self, entries: Array, y: Array) -> Array:
+        if not self.missing:
+            return entries
+        xp = namespace(y)
+        return xp.where(xp.isnan(y), xp.zeros_like(entries), entries)
+
+    def _members(self, chunk: Chunk) -> Array:
+        """Weights (n_blocks_, n) of the samples in the blocks: sample i is in i mod n_blocks_."""
+        xp, m = namespace(chunk.y), chunk.y.shape[0]
+        block = (chunk.start + np.arange(m)) % self.robust.n_blocks_
+        members = like(block == np.arange(self.robust.n_blocks_)[:, None], chunk.y)
+        return members if chunk.weight is None else members * xp.reshape(chunk.weight, (1, m))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An estimation problem: everything the solver needs to ask about.
+
+    Parameters
+    ----------
+    data : Rows
+    loss : Loss
+    design : Covariate or Direct
+    robust : Robustifier
+        Calibrated, where it has thresholds to choose: see :meth:`calibrate`.
+    missing : bool
+        Whether y holds nan for missing entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tauten.losses import Squared
+    >>> theta = Tucker(np.ones(1), [np.ones((2, 1))])
+    >>> problem = Problem(Rows(np.eye(2), np.array([1.0, 3.0])), Squared(), Covariate())
+    >>> problem.gradient(theta).blocks.core
+    array([-1.])
+    """
+
+    data: Rows
+    loss: Loss
+    design: Covariate | Direct
+    robust: Robustifier = field(default_factory=Robustifier)
+    missing: bool = False
+
+    @property
+    def kernel(self) -> Kernel:
+        """The work on one chunk."""
+        return Kernel(self.loss, self.design, self.robust, self.missing)
+
+    def gradient(self, theta: Tucker) -> Gradient:
+        """Robust gradient at a point, in one pass over the data."""
+        kernel = self.kernel
+        value, count, changed, *sums = self.data.map_sum(lambda c: kernel.gradient(theta, c))
+        xp = namespace(theta.core)
+        means = [s / column(count, s.ndim) for s in sums]
+        sizes = [self.data.n * math.prod(block.shape) for block in theta.blocks]
+        return Gradient(
+            theta.with_blocks([self.robust.reduce(mean) for mean in means]),
+            float(xp.sum(value) / xp.sum(count)),
+            tuple(float(c / size) for c, size in zip(changed, sizes, strict=True)),
+        )
+
+    def curvature(self, theta: Tucker) -> Array:
+        """Mean of ``J_iᵀ W_i J_i`` over the samples: the Gauss-Newton matrix of all blocks."""
+        kernel = self.kernel
+        total = self.data.map_sum(lambda c: [*kernel.curvature(theta, c), _total_weight(c)])
+        return total[0] / total[1]
+
+    def mean_curvature(self, theta: Tucker) -> float:
+        """Mean over samples and response entries of the loss's (bent) curvature."""
+        kernel = self.kernel
+
+        def sums(chunk: Chunk) -> list[Any]:
+            y, eta, _ = kernel.linearise(theta, chunk)
+            score = kernel.score(eta, y)
+            weight = kernel.weight(eta, y, score, self.robust.score(score))
+            return [namespace(y).sum(weight), math.prod(weight.shape)]
+
+        total, size = self.data.map_sum(sums)
+        return float(total) / size
+
+    def tensor_gradient(self, theta: Tucker) -> tuple[Array, Array | None]:
+        """Gradient with respect to the full tensor A, and the Newton step of the linear block."""
+        kernel, tensor = self.kernel, theta.full()
+        count, total, *rest = self.data.map_sum(lambda c: kernel.tensor_gradient(theta, tensor, c))
+        if not rest:
+            return total / count, None
+        xp = namespace(tensor)
+        step = xp.linalg.pinv(rest[1]) @ rest[0]
+        return total / count, xp.reshape(step, theta.blocks[-1].shape)
+
+    def tensor_curvature(self, theta: Tucker, direction: Array) -> float:
+        """Mean of ``w_i <D, X_i>²`` over the pilot's samples, for a full tensor D."""
+        kernel, chunk = self.kernel, self.data.sample(PILOT_SIZE)
+        y, eta, _ = kernel.linearise(theta, chunk)
+        score = kernel.score(eta, y)
+        weight = kernel.weight(eta, y, score, self.robust.score(score))
+        moved = self.design.inner(direction, chunk.X, kernel.shrink(chunk)[2])
+        return float(namespace(y).sum(weight * moved**2)) / chunk.y.shape[0]
+
+    def predictors(self, theta: Tucker) -> Array:
+        """Linear predictors of all samples."""
+        design = self.design
+        return self.data.map_rows(lambda c: design.predict(theta, c.X, c.Z))
+
+    def influence(self, theta: Tucker) -> np.ndarray:
+        """For each sample, the share of its gradient entries that the robustifier changed."""
+        kernel, plain = self.kernel, replace(self, robust=Robustifier()).kernel
+
+        def shares(chunk: Chunk) -> Array:
+            (y, eta, pull), (y0, eta0, pull0) = (k.linearise(theta, chunk) for k in (kernel, plain))
+            bent = pull(self.robust.score(kernel.score(eta, y)))
+            bent = _join([self.robust.sample(g, k) for k, g in enumerate(bent)])
+            raw = _join(list(pull0(plain.score(eta0, y0))))
+            xp = namespace(raw)
+            return xp.mean(xp.astype(bent != raw, raw.dtype), axis=1)
+
+        return to_numpy(self.data.map_rows(shares))
+
+    def pilot(self, theta: Tucker) -> PilotFit:
+        """Return what thresholds are chosen from, at a point."""
+        return PilotFit(self, theta)
+
+    def calibrate(self, theta: Tucker) -> Problem:
+        """Return the problem with its robustifier's thresholds chosen at a point."""
+        return replace(self, robust=self.robust.calibrate(self.pilot(theta)))
+
+
+class PilotFit:
+    """The samples as seen from a point: what :meth:`Robustifier.calibrate` looks at."""
+
+    def __init__(self, problem: Problem, theta: Tucker) -> None:
+        self.n, self.n_blocks = problem.data.n, len(theta.blocks)
+        self._plain = replace(problem, robust=Robustifier()).kernel
+        self._chunk, self._theta = problem.data.sample(PILOT_SIZE), theta
+
+    def scores(self) -> np.ndarray:
+        """Scores of the samples, nan where the response is missing."""
+        y, eta, _ = self._plain.linearise(self._theta, self._chunk)
+        return to_numpy(self._plain.loss.score(eta, y))
+
+    def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
+        """Per-sample gradients of each block, from scores bent by `bend`."""
+        y, eta, pullback = self._plain.linearise(self._theta, self._chunk)
+        score = self._plain.score(eta, y)
+        return [to_numpy(g) for g in pullback(score if bend is None else bend(score))]
+
+    def norms(self) -> np.ndarray:
+        """Norms of the (centred) covariates."""
+        X, center = self._chunk.X, self._plain.design.center
+        if X is None:
+            raise ValueError("shrinking covariates needs covariates: PCA has none")
+        X = to_numpy(X if center is None else X - center)
+        return np.linalg.norm(X.reshape(X.shape[0], -1), axis=1)
+
+
+def _matmul_rows(matrix: Array, array: Array) -> Array:
+    """``matrix @ array`` over axis 0 of an array of any order."""
+    out = matrix @ matrix_of(array, 1)
+    return namespace(array).reshape(out, (matrix.shape[0], *array.shape[1:]))
+
+
+def _join(blocks: list[Array]) -> Array:
+    """Per-sample blocks flattened side by side; a batch of one is repeated for every sample."""
+    xp = namespace(*blocks)
+    n = max(b.shape[0] for b in blocks)
+    flat = [matrix_of(b, 1) for b in blocks]
+    return xp.concat([xp.broadcast_to(b, (n, b.shape[1])) for b in flat], axis=1)
+
+
+def _ratio(bent: Array, raw: Array) -> Array:
+    """Weight that bending amounts to; one where there was nothing to bend."""
+    xp = namespace(raw)
+    one = xp.ones_like(raw)
+    return xp.where(raw != 0, bent / xp.where(raw != 0, raw, one), one)
+
+
+def _unit(row: Array, index: tuple[int, ...]) -> Array:
+    """A batch of one score: one at `index`, zero elsewhere."""
+    unit = np.zeros(tuple(row.shape))
+    unit[(0, *index)] = 1.0
+    return like(unit, row)
+
+
+def _total_weight(chunk: Chunk) -> Any:
+    if chunk.weight is None:
+        return chunk.y.shape[0]
+    return namespace(chunk.weight).sum(chunk.weight)

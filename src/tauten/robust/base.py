@@ -1,0 +1,154 @@
+"""What a robust gradient is: four steps, each the identity unless a subclass says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from .._array import Array, to_numpy
+from ..registry import Registered
+from ..tucker import Tucker
+
+MAD = 1.4826  # the median absolute deviation of a normal variable times this is its sd
+
+
+class Pilot(Protocol):
+    """What thresholds are chosen from: a fit so far, seen sample by sample."""
+
+    n: int
+    n_blocks: int
+
+    def scores(self) -> np.ndarray:
+        """Scores ``∂ℓ/∂η`` of (some of) the samples; nan where a response is missing."""
+
+    def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
+        """Per-sample partial gradients, block by block, from scores bent by `bend`."""
+
+    def norms(self) -> np.ndarray:
+        """Frobenius norms of the covariates X_i."""
+
+
+class Robustifier(Registered, name="none"):
+    """The mean of per-sample gradients, not robustified: vanilla gradient descent.
+
+    Every robust gradient is the same four steps, and a subclass bends some of them::
+
+        shrink the sample  ->  bend its score  ->  bend its gradient  ->  sum by block, reduce
+        (‖X_i‖ ≤ ω)            (residual at ν)     (entrywise at τ)       (mean, median of means)
+
+    Sums add, so the same four serve data in memory, on disk and on a cluster.
+
+    Attributes
+    ----------
+    bounds : frozenset of {"responses", "covariates"}
+        Whose influence on the gradient is bounded, however wild one sample may be.
+    n_blocks_ : int
+        How many blocks of samples are summed apart; sample i goes to block ``i mod n_blocks_``.
+    """
+
+    bounds: ClassVar[frozenset[str]] = frozenset()
+    n_blocks_: int = 1
+
+    def shrink(self, X: Array, center: Array | None = None) -> Array | None:
+        """Return factors (n,) that shrink each ``X_i - center``, or None to leave them alone."""
+        return None
+
+    def score(self, score: Array) -> Array:
+        """Bend the scores, of the shape of the responses."""
+        return score
+
+    def sample(self, gradient: Array, k: int) -> Array:
+        """Bend the per-sample gradients (n, *block) of block k: 0 the core, 1 to d the factors."""
+        return gradient
+
+    def reduce(self, means: Array) -> Array:
+        """Make one gradient of the block means (n_blocks_, *block)."""
+        return means[0, ...]
+
+    def calibrate(self, pilot: Pilot | None = None) -> Self:
+        """Return a copy with its thresholds checked and filled in, before the steps are used.
+
+        A pilot is needed only where a threshold is ``"auto"``.
+        """
+        return clone(self)
+
+
+class GradientThreshold(Robustifier):
+    """Base of those that bend each per-sample gradient at a threshold τ.
+
+    A subclass gives :meth:`sample` and the rule :meth:`choose` for ``tau="auto"``. It bounds the
+    influence of responses and covariates.
+    """
+
+    bounds = frozenset({"responses", "covariates"})
+
+    def __init__(self, tau: Any = "auto") -> None:
+        self.tau = tau
+
+    def calibrate(self, pilot: Pilot | None = None) -> Self:
+        """Check tau, or choose it from the pilot's gradients."""
+        new = clone(self)
+        if isinstance(self.tau, str) and self.tau == "auto":
+            new.tau_ = self.choose(required(pilot))
+        elif isinstance(self.tau, (Sequence, Tucker)) and not isinstance(self.tau, str):
+            blocks = self.tau.blocks if isinstance(self.tau, Tucker) else self.tau
+            new.tau_ = _block_thresholds(blocks, pilot)
+        else:
+            new.tau_ = positive("tau", self.tau)
+        return new
+
+    def choose(self, pilot: Pilot) -> list[Any]:
+        """Return one threshold (a number, or an array per entry) for each block."""
+        raise NotImplementedError
+
+    def threshold(self, k: int) -> Any:
+        """Return the threshold of block k."""
+        return self.tau_[k] if isinstance(self.tau_, list) else self.tau_
+
+
+def required(pilot: Pilot | None) -> Pilot:
+    """Return the pilot, or say why one is needed."""
+    if pilot is None:
+        raise ValueError("'auto' thresholds need a pilot: give a number, or fit with an estimator")
+    return pilot
+
+
+def _block_thresholds(blocks: Sequence[Any], pilot: Pilot | None) -> list[Any]:
+    if pilot is not None and len(blocks) != pilot.n_blocks:
+        raise ValueError(
+            f"tau must be one number or one entry per block (core, U_1, ..., U_d and, with an "
+            f"intercept or vector covariates, theirs): {pilot.n_blocks} here; got {len(blocks)}"
+        )
+    for block in blocks:
+        if not np.all(to_numpy(block) > 0):
+            raise ValueError(f"tau must be positive in every block; got {block}")
+    return list(blocks)
+
+
+def positive(name: str, value: Any) -> float:
+    """Return a threshold as a float, or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a positive number, inf or 'auto'; got {value!r}")
+    if not float(value) > 0:
+        raise ValueError(f"{name} must be positive (inf switches it off); got {value}")
+    return float(value)
+
+
+def entry_scales(gradients: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Robust scale ``1.4826 median_i |g_ij|`` of every gradient entry, block by block.
+
+    An entry that is zero in most samples has scale zero; it gets the largest of its block. Fewer
+    than ten samples (as in PCA of one tensor) tell no scale: theirs is infinite.
+    """
+    if gradients[0].shape[0] < 10:
+        return [np.full(g.shape[1:], np.inf) for g in gradients]
+    scales = []
+    for g in gradients:
+        scale = MAD * np.median(np.abs(g), axis=0)
+        largest = scale.max(initial=0.0)
+        scales.append(np.where(scale > 0, scale, largest if largest > 0 else np.inf))
+    return scales

@@ -1,0 +1,56 @@
+"""Norm shrinkage of the covariates: step 1 of the paper's initialisation, for the whole fit."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from .._array import Array, like, namespace
+from .base import Pilot, Robustifier, positive, required
+
+
+class Shrink(Robustifier, name="shrink"):
+    """Shrink every covariate to norm ω, ``X_i min(1, ω / ‖X_i‖_F)``; a residual shrinks along.
+
+    With a loss of the residual (squared, Huber) the response is scaled with its covariate, so that
+    a sample that fits keeps fitting. Bounds the influence of covariates only.
+
+    Parameters
+    ----------
+    omega : float or "auto"
+        Norm threshold; ``"auto"`` is the median norm of the pilot's covariates.
+
+    Attributes
+    ----------
+    omega_ : float
+        The threshold in use.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Shrink(omega=1.0).calibrate().shrink(np.array([[0.6, 0.8], [3.0, 4.0]]))
+    array([1. , 0.2])
+    """
+
+    bounds = frozenset({"covariates"})
+
+    def __init__(self, omega: Any = "auto") -> None:
+        self.omega = omega
+
+    def calibrate(self, pilot: Pilot | None = None) -> Self:
+        """Check omega, or take the median norm."""
+        new = clone(self)
+        auto = isinstance(self.omega, str) and self.omega == "auto"
+        new.omega_ = positive("omega", np.median(required(pilot).norms()) if auto else self.omega)
+        return new
+
+    def shrink(self, X: Array, center: Array | None = None) -> Array | None:
+        """``min(1, ω / ‖X_i - center‖_F)``."""
+        if np.isinf(self.omega_):
+            return None
+        xp = namespace(X)
+        X = X if center is None else X - center
+        norms = xp.linalg.vector_norm(X, axis=tuple(range(1, X.ndim)))
+        return self.omega_ / xp.maximum(norms, like(self.omega_, X))

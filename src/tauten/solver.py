@@ -1,0 +1,295 @@
+"""The only loop, and the steps it can take.
+
+A robust gradient is not the gradient of any function, so there is no line search: a step is taken,
+and the loop stops on the relative change of A.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._array import Array, namespace, quiet
+from .problem import Gradient, Problem
+from .registry import Registered
+from .tucker import Tucker, unfold
+
+GROWTH = 1e8  # an iterate that outgrows its start by this much is running away
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration, as kept in the history and shown to a callback.
+
+    Attributes
+    ----------
+    t : int
+        Its number, from 1.
+    value : float
+        Mean loss before the step.
+    change : float
+        Relative change of A, and of the vector coefficients, in the step.
+    truncated : tuple of float
+        Share of per-sample gradient entries changed by the robustifier, block by block.
+    """
+
+    t: int
+    value: float
+    change: float
+    truncated: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a solver returns.
+
+    Attributes
+    ----------
+    theta : Tucker
+        The last finite iterate.
+    n_iter : int
+        Steps taken.
+    converged : bool
+        Whether the loop ended as it should.
+    reason : str
+        Why it ended, in words.
+    history : list of Iteration
+    """
+
+    theta: Tucker
+    n_iter: int
+    converged: bool
+    reason: str
+    history: list[Iteration]
+
+
+Callback = Callable[[Iteration, Tucker], Any]
+
+
+class Solver(Registered):
+    """The loop. A subclass says what a step is.
+
+    Parameters
+    ----------
+    n_iter : int
+        Most steps to take.
+    tol : float
+        Stop when the relative change of A falls below; 0 takes all `n_iter` steps.
+    """
+
+    def __init__(self, n_iter: int = 50, tol: float = 1e-6) -> None:
+        self.n_iter = n_iter
+        self.tol = tol
+
+    def gauge(self, theta: Tucker) -> Tucker:
+        """Return the same tensor with the factors this solver wants."""
+        return theta
+
+    def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
+        """Return the next point."""
+        raise NotImplementedError
+
+    def run(self, problem: Problem, theta: Tucker, callback: Callback | None = None) -> Result:
+        """Iterate from a starting point.
+
+        Parameters
+        ----------
+        problem : Problem
+        theta : Tucker
+        callback : callable, optional
+            Called after each iteration with an :class:`Iteration` and the new point; the loop
+            stops when it returns a true value.
+
+        Returns
+        -------
+        Result
+        """
+        history: list[Iteration] = []
+        theta = self.gauge(theta)
+        largest = GROWTH * max(theta.norm(), 1.0)
+
+        def result(converged: bool, reason: str) -> Result:
+            return Result(theta, len(history), converged, reason, history)
+
+        for t in range(1, self.n_iter + 1):
+            with quiet():  # overflow is detected, and reported in words
+                gradient = problem.gradient(theta)
+                new = self.step(problem, theta, gradient)
+                runaway = not _finite(new) or not new.norm() < largest
+            if runaway:
+                return result(
+                    False,
+                    f"diverged at iteration {t}: the steps grow without bound. Try a smaller step, "
+                    f"a better start, or a smaller threshold",
+                )
+            new = self.gauge(new)
+            change = relative_change(new, theta)
+            theta = new
+            history.append(Iteration(t, gradient.value, change, gradient.truncated))
+            if callback is not None and callback(history[-1], theta):
+                return result(False, f"stopped by the callback at iteration {t}")
+            if change < self.tol:
+                return result(True, f"relative change {change:.1e} below tol={self.tol:g}")
+        if self.tol == 0:
+            return result(True, f"took the {self.n_iter} steps asked for")
+        last = history[-1].change if history else math.nan
+        return result(
+            False,
+            f"not converged in {self.n_iter} iterations: the last one changed A by {last:.1e}. "
+            f"Try a larger n_iter, or a smaller rank",
+        )
+
+
+class GradientDescent(Solver, name="gd"):
+    """Algorithm 1 of the paper, literally: all blocks step from the same iterate.
+
+    ``U_k ← U_k - η G_k - η a U_k (U_kᵀ U_k - b² I)``, ``S ← S - η G_0``.
+
+    Parameters
+    ----------
+    step_size : float
+        η.
+    a, b : float
+        Weight of the balancing term, and the scale that it pulls the factors to.
+    n_iter, tol : see :class:`Solver`
+    """
+
+    def __init__(
+        self,
+        step_size: float = 1e-3,
+        a: float = 1.0,
+        b: float = 1.0,
+        n_iter: int = 300,
+        tol: float = 0.0,
+    ) -> None:
+        super().__init__(n_iter, tol)
+        self.step_size = step_size
+        self.a = a
+        self.b = b
+
+    def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
+        """One iteration of Algorithm 1."""
+        new = list(theta.map(lambda x, g: x - self.step_size * g, gradient.blocks).blocks)
+        for k, pull in enumerate(theta.imbalance(self.b), start=1):
+            new[k] = new[k] - self.step_size * self.a * pull
+        return theta.with_blocks(new)
+
+
+class ScaledDescent(Solver, name="scaled"):
+    """Gradient descent in the whitened gauge, for PCA: as fast as the factors' conditioning allows.
+
+    With orthonormal factors, ``S ← S - h G_0`` and
+    ``U_k ← U_k - h (I - U_k U_kᵀ) G_k (S_(k) S_(k)ᵀ)⁻¹``, h the inverse of the loss's mean
+    curvature: when every entry of A is observed directly, this is a Gauss-Newton step.
+
+    Parameters
+    ----------
+    n_iter, tol : see :class:`Solver`
+    """
+
+    def __init__(self, n_iter: int = 200, tol: float = 1e-6) -> None:
+        super().__init__(n_iter, tol)
+
+    def gauge(self, theta: Tucker) -> Tucker:
+        """Orthonormal factors, all-orthogonal core."""
+        return theta.canonical()
+
+    def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
+        """One whitened step."""
+        xp = namespace(theta.core)
+        h = 1 / max(problem.mean_curvature(theta), 1e-3)
+        blocks = [theta.core - h * gradient.blocks.core]
+        for k, (u, g) in enumerate(zip(theta.factors, gradient.blocks.factors, strict=True)):
+            s = unfold(theta.core, k)
+            inverse = xp.linalg.pinv(s @ s.T, rtol=1e-10)
+            blocks.append(u - h * (g - u @ (u.T @ g)) @ inverse)
+        return theta.with_blocks(blocks)
+
+
+class Newton(Solver, name="newton"):
+    """Gauss-Newton (iteratively reweighted least squares) steps: a handful of iterations.
+
+    Solves ``P M P d = -P g`` with g the robust gradient, M its Gauss-Newton matrix and P the
+    projection on steps that move A: those with ``U_kᵀ dU_k = 0``, the others only rotate factors.
+    For effective dimensions up to a few thousand, as M is factored.
+
+    Parameters
+    ----------
+    n_iter, tol : see :class:`Solver`
+    """
+
+    def gauge(self, theta: Tucker) -> Tucker:
+        """Orthonormal factors, all-orthogonal core."""
+        return theta.canonical()
+
+    def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
+        """One Gauss-Newton step, no longer than A itself."""
+        xp = namespace(theta.core)
+        matrix = problem.curvature(theta)
+        flat = xp.concat([xp.reshape(g, (-1,)) for g in gradient.blocks.blocks])
+        eye = xp.eye(flat.shape[0], dtype=flat.dtype)
+        diagonal = xp.linalg.diagonal(matrix)
+        level = float(xp.mean(diagonal))
+        moved = _horizontal(theta, _horizontal(theta, matrix).T).T
+        # The vertical directions get any curvature: their gradient is projected away. The small
+        # ridge, in each entry's own units, keeps unidentified directions where they are.
+        system = moved + level * (eye - _horizontal(theta, eye)) + eye * (1e-7 * diagonal + 1e-300)
+        step = xp.linalg.solve(system, -_horizontal(theta, flat[:, None]))[:, 0]
+        direction = theta.with_blocks(_split(theta, step))
+        length = _tangent_norm(theta, direction)
+        shrink = min(1.0, max(theta.norm(), 1e-300) / max(length, 1e-300))
+        return theta.map(lambda x, d: x + shrink * d, direction)
+
+
+def relative_change(new: Tucker, old: Tucker) -> float:
+    """Relative change of A, or of the other coefficients if that is larger."""
+    xp = namespace(new.core)
+    size = max(new.norm(), np.finfo(np.float64).tiny)
+    change = new.distance(old) / size
+    for mine, theirs in zip(new.blocks[1 + new.order :], old.blocks[1 + old.order :], strict=True):
+        moved = float(xp.linalg.vector_norm(mine - theirs))
+        change = max(change, moved / (size + float(xp.linalg.vector_norm(mine))))
+    return change
+
+
+def _finite(theta: Tucker) -> bool:
+    xp = namespace(theta.core)
+    return all(bool(xp.all(xp.isfinite(block))) for block in theta.blocks)
+
+
+def _split(theta: Tucker, vector: Array) -> list[Array]:
+    """Cut a flat vector into the blocks of a point."""
+    xp = namespace(vector)
+    ends = np.cumsum([0, *(math.prod(b.shape) for b in theta.blocks)])
+    return [
+        xp.reshape(vector[int(low) : int(high)], b.shape)
+        for low, high, b in zip(ends, ends[1:], theta.blocks, strict=False)
+    ]
+
+
+def _horizontal(theta: Tucker, columns: Array) -> Array:
+    """Project columns of flattened blocks on ``U_kᵀ dU_k = 0``, for orthonormal U_k."""
+    xp = namespace(columns)
+    parts, low = [], 0
+    for k, block in enumerate(theta.blocks):
+        high = low + math.prod(block.shape)
+        part = columns[low:high, :]
+        if 1 <= k <= theta.order:
+            wide = xp.reshape(part, (block.shape[0], -1))
+            part = xp.reshape(wide - block @ (block.T @ wide), part.shape)
+        parts.append(part)
+        low = high
+    return xp.concat(parts, axis=0)
+
+
+def _tangent_norm(theta: Tucker, direction: Tucker) -> float:
+    """Norm of the change of A that a horizontal direction makes, to first order."""
+    xp = namespace(theta.core)
+    squares = float(xp.sum(direction.core**2))
+    for k, d in enumerate(direction.factors):
+        squares += float(xp.sum((d @ unfold(theta.core, k)) ** 2))
+    return math.sqrt(squares)

@@ -1,0 +1,385 @@
+"""Tucker tensors ``A = S x_1 U_1 ... x_d U_d`` and the algebra of the paper's appendix A."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from ._array import Array, namespace
+
+
+def mode_dot(tensor: Array, matrix: Array, mode: int) -> Array:
+    """Mode product ``tensor x_mode matrix``: contract axis `mode` with the columns of `matrix`.
+
+    A reshape and one (batched) matrix product; the tensor is never transposed or copied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mode_dot(np.ones((2, 3, 4)), np.ones((5, 3)), mode=1).shape
+    (2, 5, 4)
+    """
+    xp = namespace(tensor, matrix)
+    shape = tensor.shape
+    before, after = math.prod(shape[:mode]), math.prod(shape[mode + 1 :])
+    if after == 1:  # a last mode as (M Xᵀ)ᵀ: twice as fast as X Mᵀ, since M has few rows
+        out = xp.matmul(matrix, xp.reshape(tensor, (before, shape[mode])).T).T
+    else:
+        out = xp.matmul(matrix, xp.reshape(tensor, (before, shape[mode], after)))
+    return xp.reshape(out, (*shape[:mode], matrix.shape[0], *shape[mode + 1 :]))
+
+
+def unfold(tensor: Array, mode: int) -> Array:
+    """Mode-k matricisation in the paper's index order: the first of the other indices is fastest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> unfold(np.arange(8).reshape(2, 2, 2), mode=0)
+    array([[0, 2, 1, 3],
+           [4, 6, 5, 7]])
+    """
+    xp = namespace(tensor)
+    others = [k for k in reversed(range(tensor.ndim)) if k != mode]
+    return xp.reshape(xp.permute_dims(tensor, (mode, *others)), (tensor.shape[mode], -1))
+
+
+def fold(matrix: Array, mode: int, shape: Sequence[int]) -> Array:
+    """Inverse of :func:`unfold` for a tensor of the given shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.arange(24).reshape(2, 3, 4)
+    >>> bool((fold(unfold(x, 1), 1, x.shape) == x).all())
+    True
+    """
+    xp = namespace(matrix)
+    axes = [mode, *(k for k in reversed(range(len(shape))) if k != mode)]
+    tensor = xp.reshape(matrix, tuple(shape[k] for k in axes))
+    return xp.permute_dims(tensor, tuple(axes.index(k) for k in range(len(shape))))
+
+
+def multi_mode_dot(tensor: Array, matrices: Sequence[Array | None], *, first: int = 0) -> Array:
+    """Product with a matrix in each mode from mode `first` on; ``None`` leaves a mode as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> multi_mode_dot(np.ones((2, 3, 4)), [np.ones((5, 2)), None, np.ones((6, 4))]).shape
+    (5, 3, 6)
+    """
+    for k in reversed(range(len(matrices))):  # the last mode lies together in memory
+        if matrices[k] is not None:
+            tensor = mode_dot(tensor, matrices[k], first + k)
+    return tensor
+
+
+def sweep(tensors: Array, factors: Sequence[Array]) -> tuple[Array, list[Array]]:
+    """All partial projections of a batch of tensors, reading the batch at most twice.
+
+    Parameters
+    ----------
+    tensors : array (n, p_1, ..., p_d)
+        A batch; axis 0 holds the samples.
+    factors : sequence of arrays (p_k, r_k)
+
+    Returns
+    -------
+    core : array (n, r_1, ..., r_d)
+        ``X_i x_j U_jᵀ``.
+    partials : list of arrays
+        For each k, ``X_i x_{j≠k} U_jᵀ``: of shape r_j in every mode but k, where it is p_k.
+
+    Notes
+    -----
+    Modes are halved as a binary tree: one read of X contracts the left half, one the right, and
+    everything below works on the contracted, much smaller arrays.
+    """
+    order = len(factors)
+    if order == 0:
+        return tensors, []
+
+    def contract(x: Array, modes: Sequence[int]) -> Array:
+        for k in modes:
+            x = mode_dot(x, factors[k].T, k + 1)
+        return x
+
+    def leaves(x: Array, low: int, high: int) -> list[Array]:
+        if high - low == 1:
+            return [x]
+        middle = (low + high + 1) // 2
+        left = leaves(contract(x, range(high - 1, middle - 1, -1)), low, middle)
+        return left + leaves(contract(x, range(low, middle)), middle, high)
+
+    partials = leaves(tensors, 0, order)
+    return contract(partials[0], [0]), partials
+
+
+@dataclass(frozen=True, eq=False)
+class Tucker:
+    """A tensor in Tucker form, core times factors; also the type of a gradient and of a step.
+
+    ``A = S x_1 U_1 ... x_d U_d``. Frozen: operations return new points.
+
+    Parameters
+    ----------
+    core : array (r_1, ..., r_d)
+    factors : sequence of arrays (p_k, r_k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> a = Tucker(np.ones((1, 1)), [np.ones((3, 1)), np.ones((2, 1))])
+    >>> a.shape, a.rank, a.d_eff
+    ((3, 2), (1, 1), 6)
+    >>> a.full()
+    array([[1., 1.],
+           [1., 1.],
+           [1., 1.]])
+    """
+
+    core: Array
+    factors: tuple[Array, ...]
+
+    def __post_init__(self) -> None:
+        """Freeze the factors and check that the pieces fit."""
+        object.__setattr__(self, "factors", tuple(self.factors))
+        columns = tuple(u.shape[1] if u.ndim == 2 else None for u in self.factors)
+        if columns != tuple(self.core.shape):
+            raise ValueError(
+                f"factors must be matrices with {tuple(self.core.shape)} columns, one per mode of "
+                f"core; got shapes {[tuple(u.shape) for u in self.factors]}"
+            )
+
+    @property
+    def blocks(self) -> tuple[Array, ...]:
+        """The parameter blocks ``(S, U_1, ..., U_d)``, in the paper's order."""
+        return (self.core, *self.factors)
+
+    def with_blocks(self, blocks: Sequence[Array]) -> Self:
+        """Return a point of the same type with other blocks."""
+        return type(self)(blocks[0], tuple(blocks[1:]))
+
+    def map(self, fn: Callable[..., Array], *others: Tucker) -> Self:
+        """Apply `fn` block by block, over this point and the matching blocks of others."""
+        return self.with_blocks(
+            [fn(*blocks) for blocks in zip(self.blocks, *(o.blocks for o in others), strict=True)]
+        )
+
+    @property
+    def order(self) -> int:
+        """Number of modes, d."""
+        return len(self.factors)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Dimensions ``(p_1, ..., p_d)``."""
+        return tuple(u.shape[0] for u in self.factors)
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """Tucker ranks ``(r_1, ..., r_d)``."""
+        return tuple(self.core.shape)
+
+    @property
+    def d_eff(self) -> int:
+        """Effective dimension ``Σ p_k r_k + Π r_k`` of the paper's section 3."""
+        return sum(p * r for p, r in zip(self.shape, self.rank, strict=True)) + math.prod(self.rank)
+
+    def full(self) -> Array:
+        """Return the whole tensor."""
+        return multi_mode_dot(self.core, self.factors)
+
+    def norm(self) -> float:
+        """Frobenius norm, without forming the tensor."""
+        xp = namespace(self.core)
+        return float(xp.linalg.vector_norm(self.orthonormal().core))
+
+    def distance(self, other: Tucker) -> float:
+        """Frobenius distance, without forming the tensors and without cancellation."""
+        xp = namespace(self.core)
+        mine, theirs = self.core, other.core
+        for k, (u, v) in enumerate(zip(self.factors, other.factors, strict=True)):
+            _, r = xp.linalg.qr(xp.concat([u, v], axis=1))  # both column spaces in one basis
+            mine = mode_dot(mine, r[:, : u.shape[1]], k)
+            theirs = mode_dot(theirs, r[:, u.shape[1] :], k)
+        return float(xp.linalg.vector_norm(mine - theirs))
+
+    def imbalance(self, b: float) -> tuple[Array, ...]:
+        """Balancing terms ``U_k (U_kᵀ U_k - b² I)`` of Algorithm 1, one per factor."""
+        xp = namespace(self.core)
+        return tuple(u @ (u.T @ u - b**2 * xp.eye(u.shape[1], dtype=u.dtype)) for u in self.factors)
+
+    def orthonormal(self) -> Self:
+        """Return the same tensor with orthonormal factors (by QR)."""
+        xp = namespace(self.core)
+        core, factors = self.core, []
+        for k, u in enumerate(self.factors):
+            q, r = xp.linalg.qr(u)
+            if q.shape[1] < u.shape[1]:  # more columns than rows: no thin orthonormal basis
+                raise ValueError(
+                    f"rank {u.shape[1]} of mode {k + 1} is larger than its dimension {u.shape[0]}"
+                )
+            core = mode_dot(core, r, k)
+            factors.append(q)
+        return replace(self, core=core, factors=tuple(factors))
+
+    def canonical(self) -> Self:
+        """Return the same tensor with orthonormal factors and an all-orthogonal core.
+
+        This fixes the rotations of the factors up to sign (by the HOSVD of the core), so that an
+        entry of a factor, and of its gradient, means the same from one iteration to the next.
+        """
+        point = self.orthonormal()
+        rotations = [left_singular_vectors(point.core, k, r) for k, r in enumerate(point.rank)]
+        return point.rotate(rotations)
+
+    def balance(self, b: float = 1.0) -> Self:
+        """Return the same tensor with ``U_kᵀ U_k = b² I``, the balance that Theorem 1 asks for."""
+        point = self.canonical()
+        factors = tuple(b * u for u in point.factors)
+        return replace(point, core=point.core / b**point.order, factors=factors)
+
+    def rotate(self, rotations: Sequence[Array]) -> Self:
+        """Return the same tensor as ``(S x_j Q_jᵀ, U_1 Q_1, ..., U_d Q_d)`` for orthogonal Q_j."""
+        core = multi_mode_dot(self.core, [q.T for q in rotations])
+        factors = tuple(u @ q for u, q in zip(self.factors, rotations, strict=True))
+        return replace(self, core=core, factors=factors)
+
+    def align(self, target: Tucker, *, n_iter: int = 100, tol: float = 1e-12) -> Self:
+        """Return the same tensor with factors and core rotated closest to those of `target`.
+
+        Minimises ``‖S x_j Q_jᵀ - S*‖² + Σ ‖U_k Q_k - U_k*‖²`` over one rotation per mode, by
+        alternating Procrustes problems from the least-squares start ``polar(U_kᵀ U_k*)`` and from
+        that start with the sign of any modes turned: far from the target, signs trap the descent.
+        """
+        crosses = [u.T @ v for u, v in zip(self.factors, target.factors, strict=True)]
+        best, smallest = self, math.inf
+        for signs in itertools.product((1.0, -1.0), repeat=self.order):
+            rotations = [sign * _polar(c) for sign, c in zip(signs, crosses, strict=True)]
+            point, gap = self._procrustes(target, crosses, rotations, n_iter, tol)
+            if gap < smallest:
+                best, smallest = point, gap
+        return best
+
+    def _procrustes(
+        self,
+        target: Tucker,
+        crosses: Sequence[Array],
+        rotations: list[Array],
+        n_iter: int,
+        tol: float,
+    ) -> tuple[Self, float]:
+        """Turn one mode after the other until the gap to the target stops shrinking."""
+        xp = namespace(self.core)
+        point, gap = self, math.inf
+        for _ in range(n_iter):
+            for k in range(self.order):
+                others = [None if j == k else q.T for j, q in enumerate(rotations)]
+                partial = unfold(multi_mode_dot(self.core, others), k)
+                rotations[k] = _polar(crosses[k] + partial @ unfold(target.core, k).T)
+            point = self.rotate(rotations)
+            pairs = [(point.core, target.core), *zip(point.factors, target.factors, strict=True)]
+            previous = gap
+            gap = sum(float(xp.sum((mine - theirs) ** 2)) for mine, theirs in pairs)
+            if previous - gap <= tol * max(gap, tol):
+                break
+        return point, gap
+
+
+@dataclass(frozen=True, eq=False)
+class Affine(Tucker):
+    """A Tucker tensor and one more block: the coefficients of vector covariates and intercept.
+
+    The linear predictor is then ``<X_i, A> + Σ_c Z_ic linear_c``.
+
+    Parameters
+    ----------
+    core, factors : see :class:`Tucker`
+    linear : array (c, q_1, ..., q_m)
+        One row per vector covariate, each of the shape of a response.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Affine(np.ones(1), [np.ones((3, 1))], np.zeros(1)).blocks[-1]
+    array([0.])
+    """
+
+    linear: Array
+
+    @property
+    def blocks(self) -> tuple[Array, ...]:
+        """The parameter blocks ``(S, U_1, ..., U_d, linear)``."""
+        return (self.core, *self.factors, self.linear)
+
+    def with_blocks(self, blocks: Sequence[Array]) -> Self:
+        """Return a point of the same type with other blocks."""
+        return type(self)(blocks[0], tuple(blocks[1:-1]), blocks[-1])
+
+    @property
+    def tucker(self) -> Tucker:
+        """The tensor alone."""
+        return Tucker(self.core, self.factors)
+
+
+def left_singular_vectors(tensor: Array, mode: int, rank: int) -> Array:
+    """Leading left singular vectors of an unfolding, by the smaller of its two Gram matrices."""
+    xp = namespace(tensor)
+    matrix = unfold(tensor, mode)
+    if matrix.shape[0] <= matrix.shape[1]:
+        _, vectors = xp.linalg.eigh(matrix @ matrix.T)
+        return xp.flip(vectors[:, matrix.shape[0] - rank :], axis=1)
+    u, _, _ = xp.linalg.svd(matrix, full_matrices=rank > matrix.shape[1])
+    return u[:, :rank]
+
+
+def hosvd(tensor: Array, rank: Sequence[int]) -> Tucker:
+    """Truncated higher-order singular value decomposition.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(3, 4, 5))
+    >>> bool(np.allclose(hosvd(x, (3, 4, 5)).full(), x))
+    True
+    """
+    factors = [left_singular_vectors(tensor, k, r) for k, r in enumerate(rank)]
+    return Tucker(multi_mode_dot(tensor, [u.T for u in factors]), tuple(factors))
+
+
+def hooi(tensor: Array, rank: Sequence[int], *, n_iter: int = 50, tol: float = 1e-10) -> Tucker:
+    """Higher-order orthogonal iteration (De Lathauwer et al., 2000) from the HOSVD.
+
+    Alternates over the modes until the norm of the core stops growing, relatively by `tol`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> a = np.outer([1.0, 2.0], [1.0, 1.0, 1.0])
+    >>> bool(np.allclose(hooi(a, (1, 1)).full(), a))
+    True
+    """
+    xp = namespace(tensor)
+    point = hosvd(tensor, rank)
+    norm = float(xp.linalg.vector_norm(point.core))
+    for _ in range(n_iter):
+        factors = list(point.factors)
+        for k, r in enumerate(rank):
+            others = [None if j == k else u.T for j, u in enumerate(factors)]
+            factors[k] = left_singular_vectors(multi_mode_dot(tensor, others), k, r)
+        point = Tucker(multi_mode_dot(tensor, [u.T for u in factors]), tuple(factors))
+        previous, norm = norm, float(xp.linalg.vector_norm(point.core))
+        if norm - previous <= tol * norm:
+            break
+    return point
+
+
+def _polar(matrix: Array) -> Array:
+    """Orthogonal matrix Q that maximises tr(Qᵀ M)."""
+    u, _, vt = namespace(matrix).linalg.svd(matrix, full_matrices=False)
+    return u @ vt
