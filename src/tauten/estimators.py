@@ -1,0 +1,484 @@
+"""scikit-learn façades. They check input, put the pieces together, and own no mathematics."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import r2_score
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
+
+from ._checks import check_rank, check_same_length, check_tensor
+from .data import Rows
+from .designs import Covariate, Direct
+from .init import start, tensor_shape
+from .losses import Loss
+from .problem import PILOT_SIZE, Problem
+from .robust import Robustifier
+from .solver import Iteration, Result, Solver
+from .tucker import Tucker, multi_mode_dot
+
+
+class _TensorModel(BaseEstimator):
+    """What the estimators share: from a problem to a fitted point."""
+
+    def _solve(self, problem: Problem) -> Result:
+        """Start, calibrate, fit; then once more with the thresholds of that fit."""
+        rng = np.random.default_rng(self.random_state)
+        shape = tensor_shape(problem)
+        theta = start(self.init, problem, check_rank(self.rank, shape), rng)
+        solver = self._solver(problem)
+        callback = _report if self.verbose else None
+        for _ in range(2):
+            problem = problem.calibrate(theta)
+            result = solver.run(problem, theta, callback)
+            theta = result.theta
+        if not result.converged:
+            warnings.warn(
+                f"{type(self).__name__} stopped early: {result.reason}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self._store(problem, result)
+        return result
+
+    def _solver(self, problem: Problem) -> Solver:
+        auto = isinstance(self.solver, str) and self.solver == "auto"
+        return Solver.get(problem.design.solver if auto else self.solver)
+
+    def _store(self, problem: Problem, result: Result) -> None:
+        theta = result.theta
+        self.tucker_ = Tucker(theta.core, theta.factors)
+        self.coef_ = self.tucker_.full()
+        self.rank_ = self.tucker_.rank
+        self.loss_, self.robust_ = problem.loss, problem.robust
+        self.influence_ = problem.influence(theta)
+        self.result_, self.n_iter_ = result, result.n_iter
+
+
+class _TensorGLM(_TensorModel):
+    """What regression and classification share: covariates, an intercept, predictions."""
+
+    def __init__(
+        self,
+        rank: Any = 1,
+        *,
+        loss: Any,
+        robust: Any = "auto",
+        init: Any = "auto",
+        solver: Any = "auto",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.loss = loss
+        self.robust = robust
+        self.init = init
+        self.solver = solver
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fit(self, X: Any, y: np.ndarray, loss: Loss, covariates: Any, weight: Any) -> Self:
+        X = check_tensor("X", X, min_ndim=2)
+        check_same_length(X, y)
+        y = y.astype(X.dtype, copy=False)
+        loss.check(y)
+        Z = self._vector_covariates(covariates, X)
+        if weight is not None:
+            weight = _check_sample_weight(weight, X, dtype=X.dtype, ensure_non_negative=True)
+        center = _center(X) if self.fit_intercept else None
+        data = Rows(X, y, Z, weight)
+        problem = Problem(data, loss, Covariate(center), Robustifier.get(self.robust))
+        result = self._solve(problem)
+        self.n_features_in_ = X.shape[1]
+        self.sample_shape_ = X.shape[1:]
+        self._set_linear(result.theta, center, y.shape[1:])
+        return self
+
+    def _vector_covariates(self, covariates: Any, X: np.ndarray) -> np.ndarray | None:
+        """The intercept's column of ones, then the covariates'."""
+        columns = [np.ones((X.shape[0], 1), X.dtype)] if self.fit_intercept else []
+        if covariates is not None:
+            Z = check_tensor("covariates", covariates, min_ndim=2)
+            check_same_length(X, Z, "covariates")
+            columns.append(Z.astype(X.dtype, copy=False))
+        return np.hstack(columns) if columns else None
+
+    def _set_linear(self, theta: Tucker, center: np.ndarray | None, shape: tuple[int, ...]) -> None:
+        """Undo the centring: the intercept is at X = 0, not at the centre."""
+        linear = theta.blocks[-1] if len(theta.blocks) > 1 + theta.order else np.zeros((0, *shape))
+        self.intercept_ = np.zeros(shape, theta.core.dtype)
+        if center is not None:
+            self.intercept_ = linear[0] - Covariate().predict(self.tucker_, center[None])[0]
+            linear = linear[1:]
+        self.covariate_coef_ = linear
+
+    def _predictor(self, X: Any, covariates: Any) -> np.ndarray:
+        """Linear predictors of new samples."""
+        check_is_fitted(self)
+        X = check_tensor("X", X, min_ndim=2)
+        if X.shape[1:] != self.sample_shape_:
+            raise ValueError(
+                f"X must have samples of shape {self.sample_shape_}, as in fit; got {X.shape[1:]}"
+                f": X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        eta = Covariate().predict(self.tucker_, X) + self.intercept_
+        if self.covariate_coef_.shape[0] == 0:
+            return eta
+        if covariates is None:
+            raise ValueError("covariates must be given: the model was fitted with them")
+        Z = check_tensor("covariates", covariates, min_ndim=2)
+        check_same_length(X, Z, "covariates")
+        return eta + np.tensordot(Z, self.covariate_coef_, axes=1)
+
+
+class TensorRegressor(RegressorMixin, _TensorGLM):
+    """Low-rank tensor regression for data with heavy tails and outliers.
+
+    ``E[Y_i] = mean(<A, X_i> + intercept + Z_i γ)`` with a coefficient tensor A of low Tucker rank;
+    X_i a vector, matrix or tensor, Y_i a number or an array of any order.
+
+    Parameters
+    ----------
+    rank : int or sequence of int
+        Tucker ranks of A: one for all modes, or one per mode, covariate modes first.
+    loss : str or Loss
+        ``"squared"``, ``"huber"``, ``"poisson"``, ``"gamma"``: see :mod:`tauten.losses`.
+    robust : str or Robustifier
+        ``"auto"``, ``"truncate"`` (the paper's), ``"none"``, ...: see :mod:`tauten.robust`.
+    init : str or Tucker
+        Starting point: see :mod:`tauten.init`.
+    solver : str or Solver
+        ``"auto"``, ``"newton"``, ``"gd"`` (Algorithm 1): see :mod:`tauten.solver`.
+    fit_intercept : bool
+    random_state : int, Generator or None
+        For ``init="random"``.
+    verbose : int
+        1 writes a line per iteration to the standard error.
+
+    Attributes
+    ----------
+    coef_ : array (p_1, ..., p_d0, q_1, ..., q_m)
+        The tensor A.
+    tucker_ : Tucker
+        A in Tucker form.
+    intercept_ : array (q_1, ..., q_m)
+    covariate_coef_ : array (c, q_1, ..., q_m)
+        Coefficients γ of the vector covariates.
+    rank_ : tuple of int
+    robust_ : Robustifier
+        As calibrated, with the thresholds in use.
+    influence_ : array (n,)
+        Share of each sample's gradient entries that was truncated: who is unusual.
+    n_iter_ : int
+    result_ : Result
+        With ``converged``, ``reason`` and ``history``.
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("I", 500, noise="t:1.2", rng=0)
+    >>> model = tt.TensorRegressor(rank=1).fit(data.X, data.y)
+    >>> tt.metrics.relative_error(model.coef_, data.truth) < 0.3
+    True
+    """
+
+    def __init__(
+        self,
+        rank: Any = 1,
+        *,
+        loss: Any = "squared",
+        robust: Any = "auto",
+        init: Any = "auto",
+        solver: Any = "auto",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            rank,
+            loss=loss,
+            robust=robust,
+            init=init,
+            solver=solver,
+            fit_intercept=fit_intercept,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def fit(self, X: Any, y: Any, *, covariates: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array (n, p_1, ..., p_d0)
+        y : array (n,) or (n, q_1, ..., q_m)
+        covariates : array (n, c), optional
+            Vector covariates Z, estimated together with A.
+        sample_weight : array (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        loss = Loss.get(self.loss)
+        if loss.classes:
+            raise ValueError(f"loss {loss.name!r} is for classes: use TensorClassifier")
+        return self._fit(X, check_tensor("y", y), loss, covariates, sample_weight)
+
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Predict responses.
+
+        Parameters
+        ----------
+        X : array (n, p_1, ..., p_d0)
+        covariates : array (n, c), optional
+
+        Returns
+        -------
+        array (n,) or (n, q_1, ..., q_m)
+        """
+        eta = self._predictor(X, covariates)
+        return self.loss_.mean(eta)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, covariates: Any = None) -> float:
+        """Return R² of the predictions; for tensor responses, its mean over their entries."""
+        predicted = self.predict(X, covariates)
+        y = check_tensor("y", y)
+        flat = (a.reshape(a.shape[0], -1) for a in (y, predicted))
+        return float(r2_score(*flat, sample_weight=sample_weight))
+
+
+class TensorClassifier(ClassifierMixin, _TensorGLM):
+    """Low-rank tensor logistic regression, binary or multinomial, robust to heavy tails.
+
+    With two classes, ``P(second class) = 1 / (1 + exp(-<A, X_i> - intercept))``; with more, A has
+    one more mode, the classes', and the probabilities are a softmax over it.
+
+    Parameters
+    ----------
+    rank, loss, robust, init, solver, fit_intercept, random_state, verbose
+        As for :class:`TensorRegressor`; ``loss="auto"`` is logistic or multinomial, by the number
+        of classes.
+
+    Attributes
+    ----------
+    classes_ : array
+        The labels.
+    coef_, tucker_, intercept_, covariate_coef_, rank_, robust_, influence_, n_iter_, result_
+        As for :class:`TensorRegressor`.
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("III", 500, rng=0)
+    >>> model = tt.TensorClassifier(rank=1).fit(data.X, data.y)
+    >>> model.score(data.X, data.y) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        rank: Any = 1,
+        *,
+        loss: Any = "auto",
+        robust: Any = "auto",
+        init: Any = "auto",
+        solver: Any = "auto",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            rank,
+            loss=loss,
+            robust=robust,
+            init=init,
+            solver=solver,
+            fit_intercept=fit_intercept,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def fit(self, X: Any, y: Any, *, covariates: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array (n, p_1, ..., p_d0)
+        y : array (n,)
+            Labels of any kind, of two classes or more.
+        covariates : array (n, c), optional
+        sample_weight : array (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) == 1:
+            raise ValueError(
+                f"y must hold at least two classes; got one class, {self.classes_[0]!r}"
+            )
+        binary = len(self.classes_) == 2
+        auto = isinstance(self.loss, str) and self.loss == "auto"
+        loss = Loss.get(("logistic" if binary else "multinomial") if auto else self.loss)
+        if not (binary or loss.one_hot):
+            raise ValueError(
+                f"loss {loss.name!r} takes two classes; y holds {len(self.classes_)}. Use 'auto'"
+            )
+        response = np.eye(len(self.classes_))[codes] if loss.one_hot else codes.astype(float)
+        return self._fit(X, response, loss, covariates, sample_weight)
+
+    def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return linear predictors: (n,) for two classes, (n, classes) for more."""
+        return self._predictor(X, covariates)
+
+    def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return class probabilities (n, classes), in the order of ``classes_``."""
+        mean = self.loss_.mean(self._predictor(X, covariates))
+        return np.column_stack([1 - mean, mean]) if mean.ndim == 1 else mean
+
+    def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """Return the most probable labels."""
+        return self.classes_[self.predict_proba(X, covariates).argmax(axis=1)]
+
+
+class TensorPCA(TransformerMixin, _TensorModel):
+    """Low-rank part of a noisy tensor, or of several noisy copies of one, robust to heavy tails.
+
+    ``Y = A + noise`` with A of low Tucker rank; nan entries are missing.
+
+    Parameters
+    ----------
+    rank : int or sequence of int
+        Tucker ranks of A.
+    robust, init, solver, random_state, verbose
+        As for :class:`TensorRegressor`.
+    replicates : bool
+        Whether axis 0 of Y holds n noisy copies of one low-rank tensor.
+
+    Attributes
+    ----------
+    tucker_ : Tucker
+        A, with orthonormal factors.
+    low_rank_ : array (p_1, ..., p_d)
+        A in full.
+    rank_, robust_, influence_, n_iter_, result_
+        As for :class:`TensorRegressor`.
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("IV", 100, noise="t:1.5", rng=0)
+    >>> model = tt.TensorPCA(rank=1, replicates=True).fit(data.y)
+    >>> tt.metrics.relative_error(model.low_rank_, data.truth) < 0.3
+    True
+    """
+
+    def __init__(
+        self,
+        rank: Any = 1,
+        *,
+        robust: Any = "auto",
+        init: Any = "auto",
+        solver: Any = "auto",
+        replicates: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.rank = rank
+        self.robust = robust
+        self.init = init
+        self.solver = solver
+        self.replicates = replicates
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, Y: Any, y: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        Y : array (p_1, ..., p_d), or (n, p_1, ..., p_d) with ``replicates=True``
+            nan stands for a missing entry.
+        y : None
+            Ignored; there for scikit-learn's pipelines.
+
+        Returns
+        -------
+        self
+        """
+        Y = check_tensor("Y", Y, missing=True, min_ndim=2 if self.replicates else 1)
+        if np.isnan(Y).all():
+            raise ValueError("Y must hold at least one observed entry; got nan everywhere")
+        data = Rows(None, Y if self.replicates else Y[None])
+        missing = bool(np.isnan(Y).any())
+        problem = Problem(
+            data, Loss.get("squared"), Direct(), Robustifier.get(self.robust), missing=missing
+        )
+        self._solve(problem)
+        self.low_rank_ = self.coef_
+        self.n_features_in_ = Y.shape[1] if Y.ndim > 1 else Y.shape[0]
+        return self
+
+    def transform(self, Y: Any) -> np.ndarray:
+        """Return ``Y x_k U_kᵀ``: coordinates in the fitted subspaces.
+
+        Parameters
+        ----------
+        Y : array (p_1, ..., p_d) or (n, p_1, ..., p_d)
+
+        Returns
+        -------
+        array (r_1, ..., r_d) or (n, r_1, ..., r_d)
+        """
+        return self._map("Y", Y, self.tucker_.shape, [u.T for u in self.tucker_.factors])
+
+    def inverse_transform(self, scores: Any) -> np.ndarray:
+        """Return ``scores x_k U_k``: the tensors of given coordinates.
+
+        Parameters
+        ----------
+        scores : array (r_1, ..., r_d) or (n, r_1, ..., r_d)
+
+        Returns
+        -------
+        array (p_1, ..., p_d) or (n, p_1, ..., p_d)
+        """
+        return self._map("scores", scores, self.rank_, self.tucker_.factors)
+
+    def _map(self, name: str, tensor: Any, shape: tuple[int, ...], matrices: Any) -> np.ndarray:
+        tensor = check_tensor(name, tensor)
+        order = len(shape)
+        if tensor.shape[-order:] != tuple(shape) or tensor.ndim > order + 1:
+            raise ValueError(
+                f"{name} must have shape {tuple(shape)}, or (n, {', '.join(map(str, shape))}); "
+                f"got {tensor.shape}"
+            )
+        return multi_mode_dot(tensor, matrices, first=tensor.ndim - order)
+
+
+def _center(X: np.ndarray) -> np.ndarray:
+    """Entrywise median over (some of) the samples: any centre will do, this one is safe."""
+    rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], PILOT_SIZE)).astype(int)
+    return np.median(X[rows], axis=0)
+
+
+def _report(iteration: Iteration, theta: Tucker) -> None:
+    """Write a line per iteration to the standard error."""
+    share = max(iteration.truncated)
+    sys.stderr.write(
+        f"iteration {iteration.t:4d}   loss {iteration.value:.6g}   "
+        f"change {iteration.change:.2e}   truncated {share:.1%}\n"
+    )
