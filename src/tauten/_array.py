@@ -56,6 +56,13 @@ def column(vector: Array, ndim: int) -> Array:
     return namespace(vector).reshape(vector, (-1,) + (1,) * (ndim - 1))
 
 
+def ratio(above: Array, below: Array, *, otherwise: Array) -> Array:
+    """Quotient where the denominator is not zero, `otherwise` elsewhere."""
+    xp = namespace(below)
+    safe = xp.where(below != 0, below, xp.ones_like(below))
+    return xp.where(below != 0, above / safe, otherwise)
+
+
 def clip(array: Array, bound: Any) -> Array:
     """Entrywise truncation ``T(x, bound) = sgn(x) min(|x|, bound)`` of the paper's section 2.3.
 

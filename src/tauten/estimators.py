@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
@@ -93,7 +94,7 @@ class _TensorGLM(_TensorModel):
         Z = self._vector_covariates(covariates, X)
         if weight is not None:
             weight = _check_sample_weight(weight, X, dtype=X.dtype, ensure_non_negative=True)
-        center = _center(X) if self.fit_intercept else None
+        center = _center(X, weight) if self.fit_intercept else None
         data = Rows(X, y, Z, weight)
         problem = Problem(data, loss, Covariate(center), Robustifier.get(self.robust))
         result = self._solve(problem)
@@ -106,14 +107,13 @@ class _TensorGLM(_TensorModel):
         """The intercept's column of ones, then the covariates'."""
         columns = [np.ones((X.shape[0], 1), X.dtype)] if self.fit_intercept else []
         if covariates is not None:
-            Z = check_tensor("covariates", covariates, min_ndim=2)
-            check_same_length(X, Z, "covariates")
-            columns.append(Z.astype(X.dtype, copy=False))
+            columns.append(_check_covariates(covariates, X))
         return np.hstack(columns) if columns else None
 
     def _set_linear(self, theta: Tucker, center: np.ndarray | None, shape: tuple[int, ...]) -> None:
         """Undo the centring: the intercept is at X = 0, not at the centre."""
-        linear = theta.blocks[-1] if len(theta.blocks) > 1 + theta.order else np.zeros((0, *shape))
+        none = np.zeros((0, *shape), theta.core.dtype)
+        linear = theta.blocks[-1] if len(theta.blocks) > 1 + theta.order else none
         self.intercept_ = np.zeros(shape, theta.core.dtype)
         if center is not None:
             self.intercept_ = linear[0] - Covariate().predict(self.tucker_, center[None])[0]
@@ -131,12 +131,16 @@ class _TensorGLM(_TensorModel):
                 f"{self.n_features_in_} features as input"
             )
         eta = Covariate().predict(self.tucker_, X) + self.intercept_
-        if self.covariate_coef_.shape[0] == 0:
+        columns = self.covariate_coef_.shape[0]
+        if covariates is None and columns == 0:
             return eta
         if covariates is None:
             raise ValueError("covariates must be given: the model was fitted with them")
-        Z = check_tensor("covariates", covariates, min_ndim=2)
-        check_same_length(X, Z, "covariates")
+        Z = _check_covariates(covariates, X)
+        if Z.shape[1] != columns:
+            raise ValueError(
+                f"covariates must have as many columns as in fit, {columns}; got {Z.shape[1]}"
+            )
         return eta + np.tensordot(Z, self.covariate_coef_, axes=1)
 
 
@@ -177,7 +181,7 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
     robust_ : Robustifier
         As calibrated, with the thresholds in use.
     influence_ : array (n,)
-        Share of each sample's gradient entries that was truncated: who is unusual.
+        How much of each sample's gradient was cut away, from 0 (none) to 1: who is unusual.
     n_iter_ : int
     result_ : Result
         With ``converged``, ``reason`` and ``history``.
@@ -253,6 +257,7 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
         """Return R² of the predictions; for tensor responses, its mean over their entries."""
         predicted = self.predict(X, covariates)
         y = check_tensor("y", y)
+        check_same_length(predicted, y)
         flat = (a.reshape(a.shape[0], -1) for a in (y, predicted))
         return float(r2_score(*flat, sample_weight=sample_weight))
 
@@ -324,6 +329,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         self
         """
         y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) == 1:
@@ -346,12 +352,14 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
 
     def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return class probabilities (n, classes), in the order of ``classes_``."""
-        mean = self.loss_.mean(self._predictor(X, covariates))
+        eta = self._predictor(X, covariates)
+        mean = self.loss_.mean(eta)
         return np.column_stack([1 - mean, mean]) if mean.ndim == 1 else mean
 
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the most probable labels."""
-        return self.classes_[self.predict_proba(X, covariates).argmax(axis=1)]
+        best = self.predict_proba(X, covariates).argmax(axis=1)
+        return self.classes_[best]
 
 
 class TensorPCA(TransformerMixin, _TensorModel):
@@ -443,6 +451,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
         -------
         array (r_1, ..., r_d) or (n, r_1, ..., r_d)
         """
+        check_is_fitted(self)
         return self._map("Y", Y, self.tucker_.shape, [u.T for u in self.tucker_.factors])
 
     def inverse_transform(self, scores: Any) -> np.ndarray:
@@ -456,6 +465,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
         -------
         array (p_1, ..., p_d) or (n, p_1, ..., p_d)
         """
+        check_is_fitted(self)
         return self._map("scores", scores, self.rank_, self.tucker_.factors)
 
     def _map(self, name: str, tensor: Any, shape: tuple[int, ...], matrices: Any) -> np.ndarray:
@@ -469,10 +479,26 @@ class TensorPCA(TransformerMixin, _TensorModel):
         return multi_mode_dot(tensor, matrices, first=tensor.ndim - order)
 
 
-def _center(X: np.ndarray) -> np.ndarray:
-    """Entrywise median over (some of) the samples: any centre will do, this one is safe."""
+def _center(X: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Entrywise median over (some of) the samples: any centre will do, this one is safe.
+
+    The lower median, as with it a weight of two is the same as a sample that is there twice.
+    """
     rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], PILOT_SIZE)).astype(int)
-    return np.median(X[rows], axis=0)
+    if weight is None or not weight[rows].any():
+        return np.quantile(X[rows], 0.5, axis=0, method="inverted_cdf")
+    order = np.argsort(X[rows], axis=0)
+    below = np.cumsum(weight[rows][order], axis=0)
+    middle = np.argmax(2 * below >= below[-1], axis=0)[None]
+    return np.take_along_axis(X[rows], np.take_along_axis(order, middle, axis=0), axis=0)[0]
+
+
+def _check_covariates(covariates: Any, X: np.ndarray) -> np.ndarray:
+    Z = check_tensor("covariates", covariates, min_ndim=2)
+    if Z.ndim > 2:
+        raise ValueError(f"covariates must have shape (n, c), one row per sample; got {Z.shape}")
+    check_same_length(X, Z, "covariates")
+    return Z.astype(X.dtype, copy=False)
 
 
 def _report(iteration: Iteration, theta: Tucker) -> None:

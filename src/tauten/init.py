@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from ._array import Array, like, namespace, to_numpy
+from ._array import Array, like, namespace, quiet, to_numpy
 from ._checks import check_theta
 from .designs import Covariate, Direct
 from .problem import Problem
@@ -28,9 +29,7 @@ from .tucker import Affine, Tucker, hooi, hosvd, multi_mode_dot
 Start = Callable[[Problem, Sequence[int], np.random.Generator], Tucker]
 
 
-def start(
-    init: str | Tucker, problem: Problem, rank: Sequence[int], rng: np.random.Generator
-) -> Tucker:
+def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Generator) -> Tucker:
     """Return a starting point by name, or check and complete the given one.
 
     Parameters
@@ -46,9 +45,9 @@ def start(
         check_theta(init, tensor_shape(problem), "init")
         return with_linear(problem, init)
     starts = STARTS[type(problem.design)]
-    if init == "auto":
+    if isinstance(init, str) and init == "auto":
         init = problem.design.init
-    if init not in starts:
+    if not isinstance(init, str) or init not in starts:
         raise ValueError(
             f"init must be a Tucker point, 'auto' or one of {', '.join(sorted(starts))} for this "
             f"model; got {init!r}"
@@ -174,7 +173,12 @@ def with_linear(problem: Problem, theta: Tucker) -> Tucker:
     location = np.median(responses, axis=0) if problem.loss.residual else responses.mean(axis=0)
     linear = np.zeros((Z.shape[1], *y.shape[1:]))
     if bool(namespace(Z).all(Z[:, 0] == 1)):
-        linear[0] = to_numpy(problem.loss.link(like(location, y)))
+        # The link of a mean at the edge of its domain (a class or a count that these responses
+        # lack) is infinite; log 2n stands for a share of less than one in n.
+        far = np.log(2 * len(responses))
+        with quiet():
+            link = to_numpy(problem.loss.link(like(location, y)))
+        linear[0] = np.nan_to_num(link, nan=0.0, posinf=far, neginf=-far)
     return Affine(theta.core, theta.factors, like(linear, y))
 
 

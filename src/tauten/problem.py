@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._array import Array, column, like, matrix_of, namespace, product, to_numpy
+from ._array import Array, column, like, matrix_of, namespace, product, ratio, to_numpy
 from .data import Chunk, Rows
 from .designs import Covariate, Direct, Pullback
 from .losses import Loss
@@ -90,7 +90,7 @@ class Kernel:
         score = self.score(eta, y)
         bent = self.robust.score(score)
         raw = pullback(bent)
-        kept = _join([_ratio(self.robust.sample(g, k), g) for k, g in enumerate(raw)])
+        kept = _join([_kept(self.robust.sample(g, k), g) for k, g in enumerate(raw)])
         weight = self.weight(eta, y, score, bent)
         if chunk.weight is not None:
             weight = weight * column(chunk.weight, weight.ndim)
@@ -103,7 +103,7 @@ class Kernel:
 
     def weight(self, eta: Array, y: Array, score: Array, bent: Array) -> Array:
         """Curvature of the loss at each response entry, times what bending left of its score."""
-        return self._observed(self.loss.curvature(eta, y), y) * _ratio(bent, score)
+        return self._observed(self.loss.weight(eta, y), y) * _kept(bent, score)
 
     def tensor_gradient(self, theta: Tucker, tensor: Array, chunk: Chunk) -> list[Any]:
         """Sums over a chunk: gradient with respect to the full tensor, and the linear block's."""
@@ -227,7 +227,7 @@ class Problem:
         return self.data.map_rows(lambda c: design.predict(theta, c.X, c.Z))
 
     def influence(self, theta: Tucker) -> np.ndarray:
-        """For each sample, the share of its gradient entries that the robustifier changed."""
+        """For each sample, how much of its gradient's norm the robustifier cut away, in [0, 1]."""
         kernel, plain = self.kernel, replace(self, robust=Robustifier()).kernel
 
         def shares(chunk: Chunk) -> Array:
@@ -236,7 +236,8 @@ class Problem:
             bent = _join([self.robust.sample(g, k) for k, g in enumerate(bent)])
             raw = _join(list(pull0(plain.score(eta0, y0))))
             xp = namespace(raw)
-            return xp.mean(xp.astype(bent != raw, raw.dtype), axis=1)
+            kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (bent, raw))
+            return 1 - _kept(kept, whole)
 
         return to_numpy(self.data.map_rows(shares))
 
@@ -291,11 +292,9 @@ def _join(blocks: list[Array]) -> Array:
     return xp.concat([xp.broadcast_to(b, (n, b.shape[1])) for b in flat], axis=1)
 
 
-def _ratio(bent: Array, raw: Array) -> Array:
+def _kept(bent: Array, raw: Array) -> Array:
     """Weight that bending amounts to; one where there was nothing to bend."""
-    xp = namespace(raw)
-    one = xp.ones_like(raw)
-    return xp.where(raw != 0, bent / xp.where(raw != 0, raw, one), one)
+    return ratio(bent, raw, otherwise=namespace(raw).ones_like(raw))
 
 
 def _unit(row: Array, index: tuple[int, ...]) -> Array:

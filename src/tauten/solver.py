@@ -81,7 +81,7 @@ class Solver(Registered):
         Stop when the relative change of A falls below; 0 takes all `n_iter` steps.
     """
 
-    def __init__(self, n_iter: int = 50, tol: float = 1e-6) -> None:
+    def __init__(self, n_iter: int = 50, tol: float = 1e-5) -> None:
         self.n_iter = n_iter
         self.tol = tol
 
@@ -191,7 +191,7 @@ class ScaledDescent(Solver, name="scaled"):
     n_iter, tol : see :class:`Solver`
     """
 
-    def __init__(self, n_iter: int = 200, tol: float = 1e-6) -> None:
+    def __init__(self, n_iter: int = 200, tol: float = 1e-5) -> None:
         super().__init__(n_iter, tol)
 
     def gauge(self, theta: Tucker) -> Tucker:
@@ -207,6 +207,8 @@ class ScaledDescent(Solver, name="scaled"):
             s = unfold(theta.core, k)
             inverse = xp.linalg.pinv(s @ s.T, rtol=1e-10)
             blocks.append(u - h * (g - u @ (u.T @ g)) @ inverse)
+        linear = zip(theta.blocks, gradient.blocks.blocks, strict=True)
+        blocks += [x - h * g for x, g in list(linear)[len(blocks) :]]
         return theta.with_blocks(blocks)
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._array import Array, namespace
+from .._array import Array, namespace, ratio
 from ..registry import Registered
 
 
@@ -44,6 +44,17 @@ class Loss(Registered):
     def curvature(self, eta: Array, y: Array) -> Array:
         """``∂²ℓ/∂η²``."""
         raise NotImplementedError
+
+    def weight(self, eta: Array, y: Array) -> Array:
+        """Curvature to take a step with: that of a quadratic above ℓ, where ℓ is of the residual.
+
+        ``score / (η - y)`` is the weight of iteratively reweighted least squares. The curvature
+        itself vanishes where a robust loss turns linear, and a step divided by it runs away.
+        """
+        curvature = self.curvature(eta, y)
+        if not self.residual:
+            return curvature
+        return ratio(self.score(eta, y), eta - y, otherwise=curvature)
 
     def mean(self, eta: Array) -> Array:
         """Expected response at the linear predictor η."""

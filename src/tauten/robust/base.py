@@ -62,11 +62,11 @@ class Robustifier(Registered, name="none"):
         return score
 
     def sample(self, gradient: Array, k: int) -> Array:
-        """Bend the per-sample gradients (n, *block) of block k: 0 the core, 1 to d the factors."""
+        """Bend the per-sample gradients of block k (0 the core, 1 to d the factors)."""
         return gradient
 
     def reduce(self, means: Array) -> Array:
-        """Make one gradient of the block means (n_blocks_, *block)."""
+        """Make one gradient of the means over the blocks of samples, stacked along axis 0."""
         return means[0, ...]
 
     def calibrate(self, pilot: Pilot | None = None) -> Self:

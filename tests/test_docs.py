@@ -1,0 +1,63 @@
+"""Every Python block in the README, CONTRIBUTING and docs runs as it stands."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import tauten as tt
+from tauten.losses import Loss
+from tauten.robust import Robustifier
+
+ROOT = Path(__file__).parents[1]
+README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
+PAGES = [README, CONTRIBUTING, *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+
+
+@pytest.fixture
+def registries():
+    """Put the registries back as they were: the worked examples register themselves."""
+    before = [(family, dict(family.registry)) for family in (Loss, Robustifier)]
+    yield
+    for family, registry in before:
+        family.registry.clear()
+        family.registry.update(registry)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: p.name)
+def test_blocks_run(page, registries, capsys):
+    for block in blocks(page):
+        exec(compile(block, str(page), "exec"), {"__name__": "example"})
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_readme_says_the_errors_that_come_out(capsys):
+    scope = {}
+    exec(compile(blocks(README)[0], "README.md", "exec"), scope)
+    error = float(capsys.readouterr().out.split()[0])
+    plain = tt.TensorRegressor(rank=2, robust="none").fit(scope["X"], scope["y"])
+    rival = tt.metrics.relative_error(plain.coef_, scope["truth"])
+    assert f"# {error:.2f}; least squares: {rival:.2f}" in README.read_text(encoding="utf-8")
+
+
+def test_worked_examples_conform_and_are_small(registries, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, block in zip(("example_loss", "example_robust"), blocks(CONTRIBUTING), strict=True):
+        assert len(block.splitlines()) < 60
+        (tmp_path / f"{name}.py").write_text(block, encoding="utf-8")
+    tt.testing.check_loss(importlib.import_module("example_loss").PseudoHuber())
+    tt.testing.check_robustifier(importlib.import_module("example_robust").Trim())
+    data = tt.datasets.make_model("I", 300, noise="t:1.5", rng=0)
+    model = tt.TensorRegressor(1, loss="pseudo_huber:nu=2").fit(data.X, data.y)
+    assert tt.metrics.relative_error(model.coef_, data.truth) < 0.3
+
+
+def test_every_local_link_leads_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
