@@ -66,7 +66,7 @@ def check_number(name: str, value: Any, *, integer: bool = False, zero: bool = F
     """Raise unless a number is positive, or zero where that is allowed."""
     if not isinstance(value, Integral if integer else Real) or isinstance(value, bool):
         raise TypeError(f"{name} must be {'an integer' if integer else 'a number'}; got {value!r}")
-    if not (value > 0 or (zero and value == 0)):
+    if not (float(value) > 0 or (zero and value == 0)):
         raise ValueError(f"{name} must {'not be negative' if zero else 'be positive'}; got {value}")
 
 
@@ -81,11 +81,13 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
     >>> check_rank(4, (10, 10, 3))
     (4, 4, 3)
     """
+    rank = rank.tolist() if isinstance(rank, np.ndarray) else rank
     if isinstance(rank, Integral) and not isinstance(rank, bool):
         if rank < 1:
             raise ValueError(f"rank must be at least 1; got {rank}")
         return _feasible([min(int(rank), p) for p in shape])
-    if isinstance(rank, str) or not isinstance(rank, (Sequence, np.ndarray)):
+    entries = rank if isinstance(rank, Sequence) else [rank]
+    if isinstance(rank, Real) or not all(_is_whole(r) for r in entries):
         raise TypeError(f"rank must be an int or one int per mode; got {rank!r}")
     if len(rank) != len(shape):
         raise ValueError(
@@ -94,10 +96,9 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
         )
     ranks = tuple(int(r) for r in rank)
     for k, (r, p) in enumerate(zip(ranks, shape, strict=True)):
-        if r != rank[k] or not 1 <= r <= p:
+        if not 1 <= r <= p:
             raise ValueError(
-                f"rank of mode {k + 1} must be a whole number from 1 to its dimension {p}; got "
-                f"{rank[k]}"
+                f"rank of mode {k + 1} must be a whole number from 1 to its dimension {p}; got {r}"
             )
         others = math.prod(ranks) // r
         if r > others and len(ranks) > 1:
@@ -106,6 +107,10 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
                 f"tensor has ranks {ranks}. Use at most {others}"
             )
     return ranks
+
+
+def _is_whole(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Real) and value % 1 == 0
 
 
 def _feasible(ranks: list[int]) -> tuple[int, ...]:

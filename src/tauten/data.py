@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -59,14 +60,13 @@ class Rows:
     ) -> None:
         self.X, self.y, self.Z, self.weight = X, y, Z, weight
         self.n = y.shape[0]
-        widest = y if X is None else X
-        row_bytes = widest[:1].size * 8 if hasattr(widest[:1], "size") else 8
+        row_bytes = 8 * math.prod((y if X is None else X).shape[1:])
         self.chunk = chunk or max(1, CHUNK_BYTES // max(1, row_bytes))
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the samples chunk by chunk."""
         for start in range(0, self.n, self.chunk):
-            yield self._chunk(slice(start, start + self.chunk), start)
+            yield self._chunk(slice(start, min(start + self.chunk, self.n)), start)
 
     def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item."""
@@ -88,5 +88,5 @@ class Rows:
         return self._chunk(np.linspace(0, self.n - 1, size).astype(int), 0)
 
     def _chunk(self, rows: slice | np.ndarray, start: int) -> Chunk:
-        X, Z, weight = (None if a is None else a[rows] for a in (self.X, self.Z, self.weight))
-        return Chunk(X, self.y[rows], Z, weight, start)
+        X, Z, weight = (None if a is None else a[rows, ...] for a in (self.X, self.Z, self.weight))
+        return Chunk(X, self.y[rows, ...], Z, weight, start)

@@ -151,6 +151,10 @@ class Direct(Covariate):
         """Return A as a batch of one, and the map from scores (n, p_1, ..., p_d) to gradients."""
         return super().linearise(theta, like([1.0], theta.core))
 
+    def predict(self, theta: Tucker, X: Array | None, Z: Array | None = None) -> Array:
+        """Return A as a batch of one."""
+        return self.linearise(theta, X)[0]
+
 
 def _predict(theta: Tucker, xbar: Array, Z: Array | None) -> tuple[Array, Array]:
     """Contract projected covariates with the core; return that, and the linear predictors."""

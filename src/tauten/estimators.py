@@ -28,7 +28,7 @@ from .tucker import Tucker, multi_mode_dot
 class _TensorModel(BaseEstimator):
     """What the estimators share: from a problem to a fitted point."""
 
-    def _solve(self, problem: Problem) -> Result:
+    def _solve(self, problem: Problem, stacklevel: int = 3) -> Result:
         """Start, calibrate, fit; then once more with the thresholds of that fit."""
         rng = np.random.default_rng(self.random_state)
         shape = tensor_shape(problem)
@@ -43,7 +43,7 @@ class _TensorModel(BaseEstimator):
             warnings.warn(
                 f"{type(self).__name__} stopped early: {result.reason}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
         self._store(problem, result)
         return result
@@ -97,7 +97,7 @@ class _TensorGLM(_TensorModel):
         center = _center(X, weight) if self.fit_intercept else None
         data = Rows(X, y, Z, weight)
         problem = Problem(data, loss, Covariate(center), Robustifier.get(self.robust))
-        result = self._solve(problem)
+        result = self._solve(problem, stacklevel=4)
         self.n_features_in_ = X.shape[1]
         self.sample_shape_ = X.shape[1:]
         self._set_linear(result.theta, center, y.shape[1:])
@@ -480,17 +480,15 @@ class TensorPCA(TransformerMixin, _TensorModel):
 
 
 def _center(X: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Entrywise median over (some of) the samples: any centre will do, this one is safe.
-
-    The lower median, as with it a weight of two is the same as a sample that is there twice.
-    """
+    """Entrywise (weighted) median over (some of) the samples: any centre will do, this is safe."""
     rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], PILOT_SIZE)).astype(int)
-    if weight is None or not weight[rows].any():
-        return np.quantile(X[rows], 0.5, axis=0, method="inverted_cdf")
+    if weight is None:
+        return np.median(X[rows], axis=0)
     order = np.argsort(X[rows], axis=0)
     below = np.cumsum(weight[rows][order], axis=0)
-    middle = np.argmax(2 * below >= below[-1], axis=0)[None]
-    return np.take_along_axis(X[rows], np.take_along_axis(order, middle, axis=0), axis=0)[0]
+    middles = [np.argmax(2 * below >= below[-1], axis=0), np.argmax(2 * below > below[-1], axis=0)]
+    ordered = np.take_along_axis(X[rows], order, axis=0)
+    return np.take_along_axis(ordered, np.stack(middles), axis=0).mean(axis=0)
 
 
 def _check_covariates(covariates: Any, X: np.ndarray) -> np.ndarray:

@@ -43,7 +43,7 @@ def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Gener
     """
     if isinstance(init, Tucker):
         check_theta(init, tensor_shape(problem), "init")
-        return with_linear(problem, init)
+        return with_linear(problem, init.map(lambda block: like(block, problem.data.y)))
     starts = STARTS[type(problem.design)]
     if isinstance(init, str) and init == "auto":
         init = problem.design.init

@@ -28,9 +28,9 @@ class Gradient:
     blocks : Tucker
         ``(G_0, G_1, ..., G_d)``, of the type of the point.
     value : float
-        Mean loss, not robustified.
+        Mean loss of the samples, shrunk if the robustifier shrinks them, but not bent.
     truncated : tuple of float
-        For each block, the share of per-sample gradient entries that the robustifier changed.
+        For each block, the share of per-sample gradient entries changed after the score was bent.
     """
 
     blocks: Tucker
@@ -224,7 +224,12 @@ class Problem:
     def predictors(self, theta: Tucker) -> Array:
         """Linear predictors of all samples."""
         design = self.design
-        return self.data.map_rows(lambda c: design.predict(theta, c.X, c.Z))
+
+        def predictors(chunk: Chunk) -> Array:
+            eta = design.predict(theta, chunk.X, chunk.Z)
+            return namespace(eta).broadcast_to(eta, chunk.y.shape)  # in PCA there is one for all
+
+        return self.data.map_rows(predictors)
 
     def influence(self, theta: Tucker) -> np.ndarray:
         """For each sample, how much of its gradient's norm the robustifier cut away, in [0, 1]."""
@@ -237,7 +242,8 @@ class Problem:
             raw = _join(list(pull0(plain.score(eta0, y0))))
             xp = namespace(raw)
             kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (bent, raw))
-            return 1 - _kept(kept, whole)
+            # Bent entries of a response can cancel less than the raw ones, and more be kept.
+            return 1 - _kept(xp.minimum(kept, whole), whole)
 
         return to_numpy(self.data.map_rows(shares))
 

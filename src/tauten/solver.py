@@ -235,11 +235,14 @@ class Newton(Solver, name="newton"):
         flat = xp.concat([xp.reshape(g, (-1,)) for g in gradient.blocks.blocks])
         eye = xp.eye(flat.shape[0], dtype=flat.dtype)
         diagonal = xp.linalg.diagonal(matrix)
-        level = float(xp.mean(diagonal))
+        parts = [xp.reshape(part, (-1,)) for part in _split(theta, diagonal)]
+        level = xp.concat([xp.ones_like(part) * xp.mean(part) for part in parts])
         moved = _horizontal(theta, _horizontal(theta, matrix).T).T
         # The vertical directions get any curvature: their gradient is projected away. The small
-        # ridge, in each entry's own units, keeps unidentified directions where they are.
-        system = moved + level * (eye - _horizontal(theta, eye)) + eye * (1e-7 * diagonal + 1e-300)
+        # ridge, in the units of each entry and of its block, keeps unidentified directions where
+        # they are: those of an excessive rank too, which have no curvature at all.
+        ridge = 1e-7 * diagonal + 1e-10 * level + 1e-300
+        system = moved + level * (eye - _horizontal(theta, eye)) + eye * ridge
         step = xp.linalg.solve(system, -_horizontal(theta, flat[:, None]))[:, 0]
         direction = theta.with_blocks(_split(theta, step))
         length = _tangent_norm(theta, direction)

@@ -258,7 +258,7 @@ class Tucker:
         that start with the sign of any modes turned: far from the target, signs trap the descent.
         """
         crosses = [u.T @ v for u, v in zip(self.factors, target.factors, strict=True)]
-        best, smallest = self, math.inf
+        best, smallest = self, self._gap(target)
         for signs in itertools.product((1.0, -1.0), repeat=self.order):
             rotations = [sign * _polar(c) for sign, c in zip(signs, crosses, strict=True)]
             point, gap = self._procrustes(target, crosses, rotations, n_iter, tol)
@@ -275,7 +275,6 @@ class Tucker:
         tol: float,
     ) -> tuple[Self, float]:
         """Turn one mode after the other until the gap to the target stops shrinking."""
-        xp = namespace(self.core)
         point, gap = self, math.inf
         for _ in range(n_iter):
             for k in range(self.order):
@@ -283,12 +282,16 @@ class Tucker:
                 partial = unfold(multi_mode_dot(self.core, others), k)
                 rotations[k] = _polar(crosses[k] + partial @ unfold(target.core, k).T)
             point = self.rotate(rotations)
-            pairs = [(point.core, target.core), *zip(point.factors, target.factors, strict=True)]
-            previous = gap
-            gap = sum(float(xp.sum((mine - theirs) ** 2)) for mine, theirs in pairs)
+            previous, gap = gap, point._gap(target)
             if previous - gap <= tol * max(gap, tol):
                 break
         return point, gap
+
+    def _gap(self, target: Tucker) -> float:
+        """Squared distance of core and factors, as they stand."""
+        xp = namespace(self.core)
+        pairs = [(self.core, target.core), *zip(self.factors, target.factors, strict=True)]
+        return sum(float(xp.sum((mine - theirs) ** 2)) for mine, theirs in pairs)
 
 
 @dataclass(frozen=True, eq=False)

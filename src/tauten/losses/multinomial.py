@@ -40,6 +40,10 @@ class Multinomial(Loss, name="multinomial"):
         p = self.mean(eta)
         return p * (1 - p) * namespace(eta).ones_like(y)
 
+    def weight(self, eta: Array, y: Array) -> Array:
+        """``P(c | η)``: diag p lies above the Hessian diag p - p pᵀ, whose diagonal does not."""
+        return self.mean(eta) * namespace(eta).ones_like(y)
+
     def mean(self, eta: Array) -> Array:
         """``P(c | η) = exp η_c / Σ exp η``."""
         xp = namespace(eta)

@@ -1,0 +1,166 @@
+"""What users may pass in, and what errors say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tauten._checks import (
+    check_number,
+    check_rank,
+    check_same_length,
+    check_tensor,
+    check_theta,
+)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_arrays_of_floats_are_not_copied(dtype):
+    array = np.ones((3, 2, 2), dtype)
+    assert check_tensor("X", array) is array
+
+
+@pytest.mark.parametrize("value", [[[1, 2], [3, 4]], np.array([[1, 0]], bool), np.ones(2, np.int8)])
+def test_other_numbers_become_floats(value):
+    array = check_tensor("X", value)
+    assert array.dtype == np.float64
+    np.testing.assert_array_equal(array, np.asarray(value))
+
+
+def test_objects_that_are_numbers_become_floats():
+    assert check_tensor("X", np.array([[1, 2.5]], dtype=object)).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (None, ValueError, "X must be an array of numbers; got None"),
+        (3.0, ValueError, "X must have at least 1 axes"),
+        ([], ValueError, r"X must hold at least one sample .* shape \(0,\)"),
+        (np.ones((0, 3)), ValueError, r"0 sample\(s\)"),
+        (np.ones((3, 0)), ValueError, "at least one sample and one entry"),
+        ([np.nan], ValueError, "X contains NaN"),
+        ([np.inf, -np.inf], ValueError, "X contains inf"),
+        (np.array([1j]), ValueError, "X must be an array of numbers: Complex data not supported"),
+        (["a"], ValueError, "X must be an array of numbers"),
+        ([{}], TypeError, "X must be an array of numbers"),
+        ([[1.0], [1.0, 2.0]], ValueError, "X must be an array of numbers"),
+    ],
+)
+def test_bad_arrays(value, error, message):
+    with pytest.raises(error, match=message):
+        check_tensor("X", value)
+
+
+def test_sparse_arrays_are_refused():
+    sparse = pytest.importorskip("scipy.sparse")
+    with pytest.raises(TypeError, match="Sparse data was passed for X"):
+        check_tensor("X", sparse.eye_array(3).tocsr())
+
+
+def test_missing_entries_where_they_are_allowed():
+    array = np.array([1.0, np.nan])
+    assert check_tensor("Y", array, missing=True) is array
+    for bad in (np.inf, -np.inf):
+        with pytest.raises(ValueError, match="Y contains inf"):
+            check_tensor("Y", np.array([bad, np.nan]), missing=True)
+
+
+def test_fewest_axes():
+    with pytest.raises(ValueError, match=r"X must have at least 2 axes; got shape \(3,\)"):
+        check_tensor("X", np.ones(3), min_ndim=2)
+
+
+def test_lengths():
+    check_same_length(np.ones((3, 2)), np.ones(3))
+    with pytest.raises(ValueError, match=r"X and covariates must have .* 3 and 2"):
+        check_same_length(np.ones(3), np.ones(2), "covariates")
+
+
+@pytest.mark.parametrize(
+    ("rank", "shape", "expected"),
+    [
+        (4, (10, 10, 3), (4, 4, 3)),
+        (2, (5,), (2,)),
+        (9, (5, 2), (2, 2)),
+        (5, (9, 2, 2), (4, 2, 2)),
+        (3, (7, 1, 1), (1, 1, 1)),
+        (3, (7, 7, 1), (3, 3, 1)),
+        (np.int64(2), (4, 4), (2, 2)),
+        ((2, 2), (4, 4), (2, 2)),
+        ([4, 2, 2], (4, 4, 4), (4, 2, 2)),
+        (np.array([1, 1]), (4, 4), (1, 1)),
+        ((2.0, 2), (4, 4), (2, 2)),
+        ((3,), (4,), (3,)),
+    ],
+)
+def test_ranks(rank, shape, expected):
+    assert check_rank(rank, shape) == expected
+    assert all(type(r) is int for r in check_rank(rank, shape))
+
+
+@pytest.mark.parametrize(
+    ("rank", "error", "message"),
+    [
+        (0, ValueError, "rank must be at least 1; got 0"),
+        (-1, ValueError, "rank must be at least 1"),
+        (True, TypeError, "rank must be an int or one int per mode"),
+        ("two", TypeError, "rank must be an int or one int per mode"),
+        (None, TypeError, "rank must be an int"),
+        (1.5, TypeError, "rank must be an int"),
+        ((2,), ValueError, r"rank must have one entry per mode .* \(4, 3, 2\)"),
+        ((2, 2, 2, 1), ValueError, "rank must have one entry per mode"),
+        ((0, 1, 1), ValueError, "rank of mode 1 must be a whole number from 1 to its dimension 4"),
+        ((1, 4, 1), ValueError, "rank of mode 2 must be .* dimension 3; got 4"),
+        ((1.5, 1, 1), TypeError, "rank must be an int or one int per mode"),
+        (("a", 1, 1), TypeError, "rank must be an int or one int per mode"),
+        ((np.nan, 1, 1), TypeError, "rank must be an int or one int per mode"),
+        ((1, 2, 1), ValueError, "rank of mode 2 is 2, larger than the product 1 of the others"),
+    ],
+)
+def test_bad_ranks(rank, error, message):
+    with pytest.raises(error, match=message):
+        check_rank(rank, (4, 3, 2))
+
+
+@pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.int64(3), np.inf])
+def test_positive_numbers(value):
+    check_number("step", value)
+
+
+@pytest.mark.parametrize(
+    ("value", "options", "error", "message"),
+    [
+        (0, {}, ValueError, "step must be positive; got 0"),
+        (-1.0, {}, ValueError, "step must be positive"),
+        (np.nan, {}, ValueError, "step must be positive"),
+        (-1.0, {"zero": True}, ValueError, "step must not be negative"),
+        (np.nan, {"zero": True}, ValueError, "step must not be negative"),
+        (1.0, {"integer": True}, TypeError, "step must be an integer; got 1.0"),
+        ("1", {}, TypeError, "step must be a number; got '1'"),
+        (None, {}, TypeError, "step must be a number"),
+        (True, {}, TypeError, "step must be a number"),
+        (1j, {}, TypeError, "step must be a number"),
+        (np.ones(1), {}, TypeError, "step must be a number"),
+    ],
+)
+def test_bad_numbers(value, options, error, message):
+    with pytest.raises(error, match=message):
+        check_number("step", value, **options)
+
+
+def test_zero_where_it_is_allowed():
+    check_number("a", 0.0, zero=True)
+    check_number("n_iter", 3, integer=True)
+
+
+def test_starting_points(make_theta):
+    theta = make_theta((3, 4), (2, 1))
+    check_theta(theta, (3, 4))
+    check_theta(make_theta((3, 4), (2, 1), linear=(1, 4)), (3, 4))
+    with pytest.raises(ValueError, match=r"init must have the shape \(4, 3\) .* got \(3, 4\)"):
+        check_theta(theta, (4, 3), "init")
+    with pytest.raises(TypeError, match=r"theta0 must be a tauten.Tucker; got ndarray"):
+        check_theta(theta.full(), (3, 4))
+    with pytest.raises(ValueError, match="theta0 must be finite"):
+        check_theta(theta.map(lambda block: block * np.inf), (3, 4))

@@ -1,0 +1,355 @@
+"""Every registered robustifier by the conformance checks; thresholds, chosen and refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tauten.data import Rows
+from tauten.designs import Covariate, Direct
+from tauten.losses import Squared
+from tauten.problem import Problem
+from tauten.robust import (
+    Adaptive,
+    Catoni,
+    HodgesLehmann,
+    Huber,
+    MedianOfMeans,
+    NormClip,
+    Robustifier,
+    Shrink,
+    Truncate,
+)
+from tauten.testing import check_robustifier
+from tauten.tucker import Tucker
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", Robustifier.registry)
+def test_conformance(name, seed):
+    check_robustifier(Robustifier.get(name), rng=seed)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "truncate:tau=0.5",
+        "truncate:tau=1e5",
+        "huber:nu=0.7",
+        "shrink:omega=1.2",
+        "normclip:tau=2",
+        "catoni:tau=0.3",
+        "mom:n_blocks=4",
+        "mom:n_blocks=60",
+        "rank:n_blocks=8",
+        "auto:omega=auto",
+        "auto:omega=1.5,nu=0.5,tau=0.3",
+    ],
+)
+def test_conformance_with_other_thresholds(spec):
+    check_robustifier(Robustifier.get(spec))
+
+
+def test_conformance_with_a_threshold_per_block_and_per_entry():
+    per_block = [0.5, 1.0, 2.0, 0.7]
+    per_entry = [np.full(s, 0.4) for s in ((2, 2, 2), (3, 2), (2, 2), (2, 2))]
+    for tau in (per_block, per_entry):
+        for robust in (Truncate(tau), Catoni(tau), Adaptive(tau=tau)):
+            check_robustifier(robust)
+    check_robustifier(NormClip(per_block))
+
+
+class Leaky(Huber):
+    """Declares both, bounds responses only."""
+
+    bounds = frozenset({"responses", "covariates"})
+
+
+class LeaksResponses(Shrink):
+    bounds = frozenset({"responses", "covariates"})
+
+
+class Switched(Robustifier):
+    """Its own name for what switches it off."""
+
+    def __init__(self, on=True):
+        self.on = on
+
+
+class Logarithmic(Switched):
+    """Catoni's first influence function, ``sgn(g) log(1 + |g| + g²/2)``: it has no bound."""
+
+    bounds = frozenset({"responses"})
+
+    def sample(self, gradient, k):
+        if not self.on:
+            return gradient
+        return np.sign(gradient) * np.log1p(np.abs(gradient) + gradient**2 / 2)
+
+
+class Sloped(Truncate):
+    """Still bends when its threshold is infinite."""
+
+    def sample(self, gradient, k):
+        return super().sample(0.999 * gradient, k)
+
+
+class Amplifying(Robustifier):
+    def sample(self, gradient, k):
+        return gradient * (1 + 1e-6)
+
+
+class Lopsided(Robustifier):
+    def score(self, score):
+        return np.minimum(score, 1.0)
+
+
+class ChunkWise(Switched):
+    """Its threshold depends on which samples come together."""
+
+    def sample(self, gradient, k):
+        size = np.abs(gradient).mean() if self.on else np.inf
+        return np.clip(gradient, -size, size)
+
+
+class SelfChanging(Huber):
+    def calibrate(self, pilot=None):
+        new = super().calibrate(pilot)
+        self.nu = new.nu_
+        return new
+
+
+class Itself(Robustifier):
+    def calibrate(self, pilot=None):
+        return self
+
+
+class Halved(MedianOfMeans):
+    def reduce(self, means):
+        return super().reduce(means) / 2
+
+
+class Enlarging(Shrink):
+    def shrink(self, X, center=None):
+        return 2 * np.ones(X.shape[0])
+
+
+class DoublePrecision(Huber):
+    def score(self, score):
+        return np.float64(1) * super().score(score)
+
+
+class Forgetful(Huber):
+    def __getstate__(self):
+        return {"nu": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (Leaky(), "bounds promise a bounded influence of covariates"),
+        (LeaksResponses(), "bounds promise a bounded influence of responses"),
+        (Logarithmic(), "bounds promise a bounded influence of responses"),
+        (Sloped(), "switched off by {'tau': inf} it is not the mean"),
+        (Amplifying(), "sample must bend towards zero"),
+        (Lopsided(), "score must be odd"),
+        (ChunkWise(), "the gradient changes with chunks of 1 samples"),
+        (SelfChanging(), "calibrate must not change what it is called on"),
+        (Itself(), "calibrate must return a copy"),
+        (Halved(), "reduce of equal block means must be that mean"),
+        (Enlarging(), "shrink must give factors in (0, 1]"),
+        (DoublePrecision(), "score returns float64 for float32"),
+        (Forgetful(nu=3.0), "a clone or a pickle of it has other parameters"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Robustifier) else "",
+)
+def test_the_checks_find_what_is_wrong(wrong, sentence):
+    off = {"on": False} if isinstance(wrong, Switched) else None
+    with pytest.raises(AssertionError) as caught:
+        check_robustifier(wrong, off=off)
+    assert str(caught.value).startswith(f"{type(wrong).__name__}: ")
+    assert sentence in str(caught.value)
+
+
+def problem_and_point(rng, n=31, pca=False):
+    theta = Tucker(rng.normal(size=(2, 2)), [rng.normal(size=(4, 2)), rng.normal(size=(3, 2))])
+    if pca:
+        return Problem(Rows(None, rng.normal(size=(n, 4, 3))), Squared(), Direct()), theta
+    X, y = rng.normal(size=(n, 4)), rng.standard_t(2, size=(n, 3))
+    return Problem(Rows(X, y), Squared(), Covariate()), theta
+
+
+def test_truncation_bounds_one_sample_by_two_tau_over_n(rng):
+    problem, theta = problem_and_point(rng)
+    robust = Truncate(tau=0.3).calibrate()
+    X, y = problem.data.X.copy(), problem.data.y.copy()
+    X[0], y[0] = -1e8 * np.sign(X[0]), 1e8
+    clean, dirty = (
+        Problem(Rows(*data), Squared(), Covariate(), robust).gradient(theta).blocks.blocks
+        for data in ((problem.data.X, problem.data.y), (X, y))
+    )
+    gaps = [np.abs(a - b).max() for a, b in zip(clean, dirty, strict=True)]
+    assert max(gaps) <= 2 * 0.3 / problem.data.n + 1e-15
+    assert max(gaps) > 0.3 / problem.data.n  # it gets there
+
+
+def mad(values, axis=0):
+    return 1.4826 * np.median(np.abs(values), axis=axis)
+
+
+@pytest.mark.parametrize("pca", [False, True])
+def test_automatic_thresholds_are_what_they_say(rng, pca):
+    problem, theta = problem_and_point(rng, pca=pca)
+    pilot = problem.pilot(theta)
+    gradients, n = pilot.gradients(), problem.data.n
+    scores = np.broadcast_to(
+        problem.design.linearise(theta, problem.data.X)[0], problem.data.y.shape
+    )
+    scores = scores - problem.data.y
+
+    truncate = Truncate().calibrate(pilot)
+    for tau, g in zip(truncate.tau_, gradients, strict=True):
+        np.testing.assert_allclose(tau, 8 * mad(g))
+    catoni = Catoni().calibrate(pilot)
+    for tau, g in zip(catoni.tau_, gradients, strict=True):
+        np.testing.assert_allclose(tau, mad(g) * np.sqrt(n / (2 * np.log(2 * n))))
+    normclip = NormClip().calibrate(pilot)
+    for tau, g in zip(normclip.tau_, gradients, strict=True):
+        assert tau == pytest.approx(3 * np.median(np.sqrt(np.sum(g.reshape(n, -1) ** 2, axis=1))))
+    nu = 1.345 * mad(scores, axis=None)
+    assert Huber().calibrate(pilot).nu_ == pytest.approx(nu)
+    adaptive = Adaptive().calibrate(pilot)
+    assert adaptive.nu_ == pytest.approx(nu)
+    for tau, g in zip(adaptive.tau_, pilot.gradients(lambda s: np.clip(s, -nu, nu)), strict=True):
+        np.testing.assert_allclose(tau, 8 * mad(g))
+    if pca:
+        with pytest.raises(ValueError, match="PCA has none"):
+            Shrink().calibrate(pilot)
+    else:
+        norms = np.sqrt(np.sum(problem.data.X**2, axis=1))
+        assert Shrink().calibrate(pilot).omega_ == pytest.approx(np.median(norms))
+        assert Adaptive(omega="auto").calibrate(pilot).omega_ == pytest.approx(np.median(norms))
+
+
+def test_norms_are_those_of_centred_covariates(rng):
+    problem, theta = problem_and_point(rng)
+    center = problem.data.X.mean(axis=0) + 3.0
+    centred = Problem(problem.data, Squared(), Covariate(center))
+    norms = np.sqrt(np.sum((problem.data.X - center) ** 2, axis=1))
+    assert Shrink().calibrate(centred.pilot(theta)).omega_ == pytest.approx(np.median(norms))
+
+
+def test_missing_responses_do_not_choose_a_threshold(rng):
+    problem, theta = problem_and_point(rng, pca=True)
+    y = problem.data.y.copy()
+    y[rng.random(y.shape) < 0.7] = np.nan
+    holes = Problem(Rows(None, y), Squared(), Direct(), missing=True)
+    scores = theta.full() - y
+    expected = 1.345 * 1.4826 * np.nanmedian(np.abs(scores))
+    assert Huber().calibrate(holes.pilot(theta)).nu_ == pytest.approx(expected)
+
+
+def test_a_perfect_fit_truncates_nothing(rng):
+    problem, theta = problem_and_point(rng)
+    perfect = Problem(Rows(problem.data.X, problem.data.X @ theta.full()), Squared(), Covariate())
+    for name in Robustifier.registry:
+        problem = Problem(perfect.data, Squared(), Covariate(), Robustifier.get(name))
+        gradient = problem.calibrate(theta).gradient(theta)
+        for block in gradient.blocks.blocks:
+            assert np.all(np.abs(block) < 1e-10)
+
+
+@pytest.mark.parametrize("K", [1, 2, 3, 4, 7, 8])
+def test_median_and_hodges_lehmann_by_hand(K, rng):
+    means = rng.normal(size=(K, 2, 3))
+    np.testing.assert_allclose(MedianOfMeans(K).reduce(means), np.median(means, axis=0))
+    pairs = [(means[i] + means[j]) / 2 for i in range(K) for j in range(i, K)]
+    np.testing.assert_allclose(HodgesLehmann(K).reduce(means), np.median(pairs, axis=0))
+
+
+def test_median_of_means_with_a_sample_per_block_is_the_median(rng):
+    problem, theta = problem_and_point(rng)
+    robust = Problem(problem.data, Squared(), Covariate(), MedianOfMeans(31)).calibrate(theta)
+    gradient = robust.gradient(theta).blocks.blocks
+    for block, samples in zip(gradient, problem.pilot(theta).gradients(), strict=True):
+        np.testing.assert_allclose(block, np.median(samples, axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", Robustifier.registry)
+def test_calibration_leaves_parameters_alone(name, rng):
+    problem, theta = problem_and_point(rng)
+    robust = Robustifier.get(name)
+    before = dict(robust.get_params())
+    calibrated = robust.calibrate(problem.pilot(theta))
+    assert robust.get_params() == before
+    assert calibrated.get_params() == before
+    assert not [attribute for attribute in vars(robust) if attribute.endswith("_")]
+
+
+@pytest.mark.parametrize("name", ["truncate", "huber", "shrink", "normclip", "catoni", "auto"])
+def test_automatic_thresholds_need_a_pilot(name):
+    with pytest.raises(ValueError, match="'auto' thresholds need a pilot"):
+        Robustifier.get(name).calibrate()
+
+
+@pytest.mark.parametrize("value", [0.0, -2.0, np.nan, -np.inf])
+@pytest.mark.parametrize(
+    ("cls", "parameter"),
+    [
+        (Truncate, "tau"),
+        (Catoni, "tau"),
+        (NormClip, "tau"),
+        (Huber, "nu"),
+        (Shrink, "omega"),
+        (Adaptive, "omega"),
+        (Adaptive, "nu"),
+        (Adaptive, "tau"),
+    ],
+)
+def test_thresholds_must_be_positive(cls, parameter, value):
+    others = {"nu": 1.0, "tau": 1.0} if cls is Adaptive else {}
+    robust = cls(**{**others, parameter: value})
+    with pytest.raises(ValueError, match=f"{parameter} must be positive"):
+        robust.calibrate()
+
+
+@pytest.mark.parametrize("value", [None, "large", True, {}, np.ones(3), 1j])
+@pytest.mark.parametrize(
+    ("cls", "parameter"), [(Truncate, "tau"), (Huber, "nu"), (Shrink, "omega")]
+)
+def test_thresholds_must_be_numbers(cls, parameter, value):
+    with pytest.raises(TypeError, match=f"{parameter} must be a positive number"):
+        cls(value).calibrate()
+
+
+def test_thresholds_per_block_must_fit(rng):
+    problem, theta = problem_and_point(rng)
+    pilot = problem.pilot(theta)
+    with pytest.raises(
+        ValueError, match=r"tau must be one number or one entry per block .* 3 here"
+    ):
+        Truncate([1.0, 1.0]).calibrate(pilot)
+    for bad in ([1.0, 0.0, 1.0], [1.0, np.nan, 1.0], [1.0, np.zeros((4, 2)), 1.0]):
+        with pytest.raises(ValueError, match="tau must be positive in every block"):
+            Truncate(bad).calibrate(pilot)
+    as_point = theta.map(lambda block: np.abs(block) + 0.1)
+    given = Truncate(as_point).calibrate(pilot)
+    listed = Truncate(list(as_point.blocks)).calibrate(pilot)
+    for k, block in enumerate(pilot.gradients()):
+        np.testing.assert_array_equal(given.sample(block, k), listed.sample(block, k))
+
+
+@pytest.mark.parametrize("cls", [MedianOfMeans, HodgesLehmann])
+@pytest.mark.parametrize("n_blocks", [0, -1, 2.5, 32])
+def test_blocks_must_be_a_number_of_samples(cls, n_blocks, rng):
+    problem, theta = problem_and_point(rng)
+    with pytest.raises(ValueError, match=r"n_blocks must be a whole number from 1 to .*, 31; got"):
+        cls(n_blocks).calibrate(problem.pilot(theta))
+
+
+def test_few_samples_tell_no_scale(rng):
+    """PCA of one tensor: a threshold per entry cannot be chosen from one gradient."""
+    problem, theta = problem_and_point(rng, n=1, pca=True)
+    for tau in Truncate().calibrate(problem.pilot(theta)).tau_:
+        assert np.all(np.isinf(tau))
+    assert np.isfinite(Adaptive().calibrate(problem.pilot(theta)).nu_)
