@@ -21,6 +21,8 @@ class Pilot(Protocol):
 
     n: int
     n_blocks: int
+    residual: bool  # whether the loss is one of the residual
+    direct: bool  # whether A is seen directly, as in PCA
 
     def scores(self) -> np.ndarray:
         """Scores ``∂ℓ/∂η`` of (some of) the samples; nan where a response is missing."""
@@ -30,6 +32,12 @@ class Pilot(Protocol):
 
     def norms(self) -> np.ndarray:
         """Frobenius norms of the covariates X_i."""
+
+    def canonical(self) -> Pilot:
+        """The same fit, with orthonormal factors and an all-orthogonal core."""
+
+    def risk(self, robust: Robustifier) -> float:
+        """Estimated squared error of A with a given robustifier; at a canonical point."""
 
 
 class Robustifier(Registered, name="none"):
