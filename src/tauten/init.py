@@ -23,8 +23,8 @@ from ._checks import check_theta
 from .designs import Covariate, Direct
 from .problem import Problem
 from .robust import Adaptive
-from .robust.base import MAD
 from .robust.huber import score_scale
+from .robust.thresholds import MAD
 from .tucker import Affine, Tucker, hooi, hosvd, multi_mode_dot
 
 Start = Callable[[Problem, Sequence[int], np.random.Generator], Tucker]

@@ -67,6 +67,13 @@ class Kernel:
         eta, pullback = self.design.linearise(theta, chunk.X, Z, scale)
         return y, eta, pullback
 
+    def responses(
+        self, theta: Tucker, chunk: Chunk, fn: Callable[[Array, Array], Array]
+    ) -> Array:
+        """A function of linear predictors and responses of the shrunk samples."""
+        y, eta, _ = self.linearise(theta, chunk)
+        return fn(eta, y)
+
     def score(self, eta: Array, y: Array) -> Array:
         """Score of each sample before it is bent; zero where the response is missing."""
         return self._observed(self.loss.score(eta, y), y)
@@ -260,6 +267,16 @@ class Problem:
         weight = kernel.weight(eta, y, score)
         moved = self.design.inner(direction, chunk.X, kernel.shrink(chunk)[2])
         return float(namespace(y).sum(weight * moved**2)) / chunk.y.shape[0]
+
+    def scores(self, theta: Tucker) -> np.ndarray:
+        """Scores of all samples, shrunk but not bent; nan where the response is missing."""
+        kernel = self.kernel
+        return to_numpy(self.data.map_rows(lambda c: kernel.responses(theta, c, self.loss.score)))
+
+    def values(self, theta: Tucker) -> np.ndarray:
+        """Losses of all response entries; nan where the response is missing."""
+        kernel = self.kernel
+        return to_numpy(self.data.map_rows(lambda c: kernel.responses(theta, c, self.loss.value)))
 
     def predictors(self, theta: Tucker) -> Array:
         """Linear predictors of all samples."""

@@ -9,22 +9,20 @@ import numpy as np
 from sklearn.base import clone
 
 from .._array import Array
-from .base import Pilot, Robustifier, entry_scales, required
+from .base import Pilot, Robustifier, required
 from .cauchy import Cauchy
 from .huber import Huber, score_scale
 from .shrink import Shrink
+from .thresholds import gentlest, sandwich
 from .truncate import Truncate
 
 # Candidate thresholds in robust standard deviations, from the most to the least cutting.
-SCORE_FACTORS = (
+FACTORS = (
     (Huber, (0.2, 0.3, 0.5, 0.7)),
     (Cauchy, (0.5, 0.7, 1.0, 1.5, 2.385, 4.0)),
     (Huber, (1.0, 1.345, 1.7, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0, np.inf)),
 )
-GRADIENT_FACTORS = (2.0, 4.0, 8.0, 16.0, 32.0, np.inf)
-# A gentler threshold is preferred while it costs no more than this in estimated variance: the
-# estimates are noisy, and a cut that is not needed loses good samples.
-SCORE_SLACK, GRADIENT_SLACK = 1.10, 1.05
+SLACK = 1.10  # a gentler bend is preferred while its estimated variance is within this
 
 
 class Adaptive(Robustifier, name="auto"):
@@ -81,7 +79,7 @@ class Adaptive(Robustifier, name="auto"):
         new._truncate = Truncate(np.inf).calibrate()
         new._publish()
         if isinstance(self.tau, str) and self.tau == "auto":
-            return new._choose_tau(required(pilot))
+            return new._with_tau(sandwich(required(pilot), new._with_tau, new.score))
         new._truncate = Truncate(self.tau).calibrate(pilot)
         return new._publish()
 
@@ -94,17 +92,6 @@ class Adaptive(Robustifier, name="auto"):
             return Huber(self.nu).calibrate(pilot)
         pilot = required(pilot)
         return choose_bend(pilot) if pilot.residual else Huber(np.inf).calibrate()
-
-    def _choose_tau(self, pilot: Pilot) -> Self:
-        """Try multiples of the gradient's scales in the canonical gauge; keep the gentlest good."""
-        canonical = pilot.canonical()
-        scales = entry_scales(canonical.gradients(self.score))
-        trials = [self._with_tau([c * s for s in scales]) for c in GRADIENT_FACTORS]
-        risks = [canonical.risk(trial) for trial in trials]
-        factor = _gentlest(GRADIENT_FACTORS, risks, GRADIENT_SLACK)
-        if np.isinf(factor):
-            return self._with_tau(np.inf)
-        return self._with_tau([factor * s for s in entry_scales(pilot.gradients(self.score))])
 
     def _with_tau(self, tau: Any) -> Self:
         new = clone(self)
@@ -138,7 +125,7 @@ def choose_bend(pilot: Pilot) -> Huber:
         return Huber(np.inf).calibrate()
     bends = [
         family(factor * scale).calibrate()
-        for family, factors in SCORE_FACTORS
+        for family, factors in FACTORS
         for factor in factors
     ]
     fits = [location_variance(bend.score, scores) for bend in bends]
@@ -148,7 +135,7 @@ def choose_bend(pilot: Pilot) -> Huber:
     doubt = np.std(fits[best][1] - fits[-1][1]) / np.sqrt(scores.size)
     if np.log(variances[-1] / variances[best]) <= 2 * doubt:
         return bends[-1]
-    return _gentlest(bends, variances, SCORE_SLACK)
+    return gentlest(bends, variances, SLACK)
 
 
 def location_variance(
@@ -165,9 +152,3 @@ def location_variance(
         return np.inf, np.zeros_like(scores)
     influence = squares / np.mean(squares) - 2 * slopes / np.mean(slopes)
     return float(np.mean(squares) / np.mean(slopes) ** 2), influence
-
-
-def _gentlest(candidates: Any, costs: list[float], slack: float) -> Any:
-    """Return the last candidate whose cost is within `slack` of the least."""
-    best = min(cost for cost in costs if np.isfinite(cost))
-    return [c for c, cost in zip(candidates, costs, strict=True) if cost <= slack * best][-1]

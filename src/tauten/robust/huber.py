@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import clone
 
 from .._array import Array, clip
-from .base import MAD, Pilot, Robustifier, positive, required
+from .base import Pilot, Robustifier, positive, required
+from .thresholds import MAD
 
 
 class Huber(Robustifier, name="huber"):
