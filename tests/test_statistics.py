@@ -9,16 +9,21 @@ from tauten import TensorClassifier, TensorPCA, TensorRegressor
 from tauten.datasets import make_model
 from tauten.metrics import frobenius_error
 
-pytestmark = pytest.mark.slow
+# Least squares under very heavy tails need not settle; its estimate is compared all the same.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 
 SEEDS = range(20)
+SMALL = {"shape": (6, 5, 4), "n": 300}
 
 
-def squared_errors(model, estimator, robust, **options):
+def squared_errors(model, estimator, robust, *, n=500, **options):
     """Draw one data set per seed; return ``‖Â - A*‖²`` for each."""
     errors = []
     for seed in SEEDS:
-        data = make_model(model, 500, rng=seed, **options)
+        data = make_model(model, n, rng=seed, **options)
         fitted = estimator(rank=1, robust=robust)
         if model == "IV":
             fitted.set_params(replicates=True).fit(data.y)
@@ -55,27 +60,27 @@ def test_gaussian_noise(model):
 
 @pytest.mark.parametrize("model", ["I", "II"])
 def test_bad_leverage(model):
-    gain, sentence = compare(model, contamination=0.05)
+    gain, sentence = compare(model, contamination=0.05, **SMALL)
     assert gain > 5, sentence
 
 
 @pytest.mark.parametrize("model", ["I", "II"])
 def test_heavy_tailed_covariates(model):
     """True responses at large covariates are good news: little may be lost."""
-    gain, sentence = compare(model, covariates="t:2.1")
+    gain, sentence = compare(model, covariates="t:2.1", **SMALL)
     assert gain > 1 / 2, sentence
 
 
 def test_classes():
-    gain, sentence = compare("III", TensorClassifier)
+    gain, sentence = compare("III", TensorClassifier, **SMALL)
     assert gain > 1 / 1.5, sentence
 
 
 def test_pca_under_heavy_tails():
-    gain, sentence = compare("IV", TensorPCA, noise="t:1.2", shape=(6, 5, 4))
+    gain, sentence = compare("IV", TensorPCA, noise="t:1.2", **SMALL)
     assert gain > 20, sentence
 
 
 def test_pca_under_gaussian_noise():
-    gain, sentence = compare("IV", TensorPCA, noise="normal", shape=(6, 5, 4))
+    gain, sentence = compare("IV", TensorPCA, noise="normal", **SMALL)
     assert gain > 1 / 1.25, sentence

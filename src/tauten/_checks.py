@@ -85,7 +85,7 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
     if isinstance(rank, Integral) and not isinstance(rank, bool):
         if rank < 1:
             raise ValueError(f"rank must be at least 1; got {rank}")
-        return _feasible([min(int(rank), p) for p in shape])
+        return feasible_rank([min(int(rank), p) for p in shape])
     entries = rank if isinstance(rank, Sequence) else [rank]
     if isinstance(rank, Real) or not all(_is_whole(r) for r in entries):
         raise TypeError(f"rank must be an int or one int per mode; got {rank!r}")
@@ -113,8 +113,15 @@ def _is_whole(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, Real) and value % 1 == 0
 
 
-def _feasible(ranks: list[int]) -> tuple[int, ...]:
-    """Lower ranks until none exceeds the product of the others."""
+def feasible_rank(rank: Sequence[int]) -> tuple[int, ...]:
+    """Lower ranks until none exceeds the product of the others.
+
+    Examples
+    --------
+    >>> feasible_rank((5, 2, 2))
+    (4, 2, 2)
+    """
+    ranks = list(rank)
     while len(ranks) > 1:
         capped = [min(r, math.prod(ranks) // r) for r in ranks]
         if capped == ranks:

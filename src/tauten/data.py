@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._array import Array, namespace
+from ._array import Array, namespace, to_numpy
 
 CHUNK_BYTES = 2**22  # a chunk of X and its projections stay in a core's cache
 
@@ -82,10 +82,16 @@ class Rows:
         return namespace(parts[0]).concat(parts, axis=0)
 
     def sample(self, size: int) -> Chunk:
-        """Return at most `size` samples, evenly spread."""
-        if size >= self.n:
+        """Return at most `size` samples of positive weight, evenly spread."""
+        rows = np.arange(self.n) if self.weight is None else np.flatnonzero(to_numpy(self.weight))
+        if len(rows) == self.n <= size:
             return self._chunk(slice(None), 0)
-        return self._chunk(np.linspace(0, self.n - 1, size).astype(int), 0)
+        picked = np.linspace(0, len(rows) - 1, min(size, len(rows))).astype(int)
+        return self._chunk(rows[picked], 0)
+
+    def reweight(self, weight: Array) -> Rows:
+        """Return the same samples with other weights."""
+        return Rows(self.X, self.y, self.Z, weight, chunk=self.chunk)
 
     def _chunk(self, rows: slice | np.ndarray, start: int) -> Chunk:
         X, Z, weight = (None if a is None else a[rows, ...] for a in (self.X, self.Z, self.weight))

@@ -102,12 +102,16 @@ class Covariate:
             total = total - center * namespace(X).sum(matrix_of(score, 1), axis=0)
         return namespace(X).reshape(total, (*X.shape[1:], *score.shape[1:]))
 
-    def predict(self, theta: Tucker, X: Array, Z: Array | None = None) -> Array:
+    def predict(
+        self, theta: Tucker, X: Array, Z: Array | None = None, scale: Array | None = None
+    ) -> Array:
         """Return the linear predictors alone."""
         factors = [u.T for u in theta.factors[: X.ndim - 1]]
         xbar = multi_mode_dot(X, factors, first=1)
         if self.center is not None:
             xbar = xbar - multi_mode_dot(self.center, factors)
+        if scale is not None:
+            xbar = xbar * column(scale, xbar.ndim)
         return _predict(theta, xbar, Z)[1]
 
     def _project(
@@ -151,7 +155,13 @@ class Direct(Covariate):
         """Return A as a batch of one, and the map from scores (n, p_1, ..., p_d) to gradients."""
         return super().linearise(theta, like([1.0], theta.core))
 
-    def predict(self, theta: Tucker, X: Array | None, Z: Array | None = None) -> Array:
+    def predict(
+        self,
+        theta: Tucker,
+        X: Array | None,
+        Z: Array | None = None,
+        scale: Array | None = None,
+    ) -> Array:
         """Return A as a batch of one."""
         return self.linearise(theta, X)[0]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from .init import start, tensor_shape
 from .losses import Loss
 from .problem import PILOT_SIZE, Problem
 from .robust import Robustifier
+from .select import select_rank, select_threshold
 from .solver import Iteration, Result, Solver
 from .tucker import Tucker, multi_mode_dot
 
@@ -31,9 +33,9 @@ class _TensorModel(BaseEstimator):
     def _solve(self, problem: Problem, stacklevel: int = 3) -> Result:
         """Start, calibrate, fit; then once more with the thresholds of that fit."""
         rng = np.random.default_rng(self.random_state)
-        shape = tensor_shape(problem)
-        theta = start(self.init, problem, check_rank(self.rank, shape), rng)
+        theta = start(self.init, problem, self._rank(problem, rng), rng)
         solver = self._solver(problem)
+        problem = self._cross_validate(problem, theta, solver, rng)
         callback = _report if self.verbose else None
         for _ in range(2):
             problem = problem.calibrate(theta)
@@ -47,6 +49,22 @@ class _TensorModel(BaseEstimator):
             )
         self._store(problem, result)
         return result
+
+    def _rank(self, problem: Problem, rng: np.random.Generator) -> tuple[int, ...]:
+        criterion = {"auto": "bic", "cv": "cv"}.get(self.rank if isinstance(self.rank, str) else "")
+        if criterion is None:
+            return check_rank(self.rank, tensor_shape(problem))
+        self.rank_path_ = select_rank(problem, criterion=criterion, rng=rng)
+        return self.rank_path_.rank
+
+    def _cross_validate(
+        self, problem: Problem, theta: Tucker, solver: Solver, rng: np.random.Generator
+    ) -> Problem:
+        tau = getattr(problem.robust, "tau", None)
+        if not (isinstance(tau, str) and tau == "cv"):
+            return problem
+        self.cv_results_ = select_threshold(problem, theta, solver, rng=rng)
+        return replace(problem, robust=problem.robust.set_params(tau=self.cv_results_.tau))
 
     def _solver(self, problem: Problem) -> Solver:
         auto = isinstance(self.solver, str) and self.solver == "auto"
@@ -67,7 +85,7 @@ class _TensorGLM(_TensorModel):
 
     def __init__(
         self,
-        rank: Any = 1,
+        rank: Any = "auto",
         *,
         loss: Any,
         robust: Any = "auto",
@@ -152,8 +170,9 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
 
     Parameters
     ----------
-    rank : int or sequence of int
-        Tucker ranks of A: one for all modes, or one per mode, covariate modes first.
+    rank : "auto", "cv", int or sequence of int
+        Tucker ranks of A: chosen by a robust BIC or by cross-validation, one for all modes, or one
+        per mode, covariate modes first.
     loss : str or Loss
         ``"squared"``, ``"huber"``, ``"poisson"``, ``"gamma"``: see :mod:`tauten.losses`.
     robust : str or Robustifier
@@ -185,6 +204,10 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
     n_iter_ : int
     result_ : Result
         With ``converged``, ``reason`` and ``history``.
+    rank_path_ : RankPath
+        The ranks tried and their criterion, where ``rank`` is ``"auto"`` or ``"cv"``.
+    cv_results_ : ThresholdPath
+        The thresholds tried and their errors, where ``robust.tau`` is ``"cv"``.
 
     Examples
     --------
@@ -197,7 +220,7 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
 
     def __init__(
         self,
-        rank: Any = 1,
+        rank: Any = "auto",
         *,
         loss: Any = "squared",
         robust: Any = "auto",
@@ -292,7 +315,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
 
     def __init__(
         self,
-        rank: Any = 1,
+        rank: Any = "auto",
         *,
         loss: Any = "auto",
         robust: Any = "auto",
@@ -331,14 +354,18 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        try:
+            self.classes_, codes = np.unique(y, return_inverse=True)
+        except TypeError as error:
+            raise TypeError(f"y must hold labels of one kind, to be sorted: {error}") from error
         if len(self.classes_) == 1:
-            raise ValueError(
-                f"y must hold at least two classes; got one class, {self.classes_[0]!r}"
-            )
+            only = self.classes_.tolist()[0]
+            raise ValueError(f"y must hold at least two classes; got one class, {only!r}")
         binary = len(self.classes_) == 2
         auto = isinstance(self.loss, str) and self.loss == "auto"
         loss = Loss.get(("logistic" if binary else "multinomial") if auto else self.loss)
+        if not loss.classes:
+            raise ValueError(f"loss {loss.name!r} is not for classes: use TensorRegressor")
         if not (binary or loss.one_hot):
             raise ValueError(
                 f"loss {loss.name!r} takes two classes; y holds {len(self.classes_)}. Use 'auto'"
@@ -369,7 +396,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
 
     Parameters
     ----------
-    rank : int or sequence of int
+    rank : "auto", "cv", int or sequence of int
         Tucker ranks of A.
     robust, init, solver, random_state, verbose
         As for :class:`TensorRegressor`.
@@ -396,7 +423,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
 
     def __init__(
         self,
-        rank: Any = 1,
+        rank: Any = "auto",
         *,
         robust: Any = "auto",
         init: Any = "auto",

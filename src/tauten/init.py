@@ -23,7 +23,8 @@ from ._checks import check_theta
 from .designs import Covariate, Direct
 from .problem import Problem
 from .robust import Adaptive
-from .robust.base import MAD
+from .robust.huber import score_scale
+from .robust.thresholds import MAD
 from .tucker import Affine, Tucker, hooi, hosvd, multi_mode_dot
 
 Start = Callable[[Problem, Sequence[int], np.random.Generator], Tucker]
@@ -68,10 +69,11 @@ def iht(
     Each iteration steps along the gradient, projected on the tangent space at the current tensor,
     with the exact step of the reweighted quadratic, and cuts the result back to the rank.
     """
-    problem = replace(problem, robust=Adaptive(omega="auto", tau=np.inf))
     theta = with_linear(problem, _zero(problem, rank))
+    omega = float(np.median(problem.pilot(theta).norms())) or np.inf
     for t in range(n_iter):
-        problem = problem.calibrate(theta)
+        nu = 1.345 * score_scale(problem.pilot(theta)) if problem.loss.residual else np.inf
+        problem = replace(problem, robust=Adaptive(omega, nu, np.inf).calibrate())
         gradient, linear = problem.tensor_gradient(theta)
         direction = hooi(gradient, rank, n_iter=5).full() if t == 0 else tangent(theta, gradient)
         size = float(namespace(gradient).sum(direction**2))

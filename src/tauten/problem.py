@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from .data import Chunk, Rows
 from .designs import Covariate, Direct, Pullback
 from .losses import Loss
 from .robust import Robustifier
-from .tucker import Tucker
+from .tucker import Tucker, unfold
 
 PILOT_SIZE = 2000  # samples that thresholds are chosen from; their quantiles are then good to 2%
 
@@ -31,11 +32,14 @@ class Gradient:
         Mean loss of the samples, shrunk if the robustifier shrinks them, but not bent.
     truncated : tuple of float
         For each block, the share of per-sample gradient entries changed after the score was bent.
+    curvature : array, optional
+        Mean of ``J_iᵀ W_i J_i``: the Gauss-Newton matrix of all blocks, flattened.
     """
 
     blocks: Tucker
     value: float
     truncated: tuple[float, ...]
+    curvature: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,11 @@ class Kernel:
         eta, pullback = self.design.linearise(theta, chunk.X, Z, scale)
         return y, eta, pullback
 
+    def predict(self, theta: Tucker, chunk: Chunk) -> tuple[Array, Array]:
+        """Return the shrunk samples' responses and linear predictors alone."""
+        y, Z, scale = self.shrink(chunk)
+        return y, self.design.predict(theta, chunk.X, Z, scale)
+
     def score(self, eta: Array, y: Array) -> Array:
         """Score of each sample before it is bent; zero where the response is missing."""
         return self._observed(self.loss.score(eta, y), y)
@@ -80,18 +89,21 @@ class Kernel:
         xp = namespace(y)
         return [value, xp.sum(members, axis=1), np.asarray(changed), *sums]
 
-    def curvature(self, theta: Tucker, chunk: Chunk) -> list[Array]:
+    def curvature(self, theta: Tucker, chunk: Chunk, *, slope: bool = False) -> list[Array]:
         """Sum over a chunk of ``J_iᵀ W_i J_i``, all blocks flattened into one axis.
 
         Bending acts as a weight in [0, 1] on each score and on each gradient entry, as in
-        iteratively reweighted least squares: the ratio of the bent to the raw.
+        iteratively reweighted least squares: the ratio of the bent to the raw. With `slope`, it is
+        the derivative of the bent gradient instead.
         """
         y, eta, pullback = self.linearise(theta, chunk)
         score = self.score(eta, y)
         bent = self.robust.score(score)
-        raw = pullback(bent)
-        kept = _join([_kept(self.robust.sample(g, k), g) for k, g in enumerate(raw)])
-        weight = self.weight(eta, y, score, bent)
+        share = _slope if slope else _kept
+        raw = list(pullback(bent))
+        kept = _join([share(partial(self.robust.sample, k=k), g) for k, g in enumerate(raw)])
+        curvature = self.loss.curvature if slope else self.loss.weight
+        weight = self._observed(curvature(eta, y), y) * share(self.robust.score, score)
         if chunk.weight is not None:
             weight = weight * column(chunk.weight, weight.ndim)
         xp, total = namespace(y), 0.0
@@ -101,9 +113,9 @@ class Kernel:
             total = total + (kept * rows * column(weight[(..., *index)], 2)).T @ rows
         return [total]
 
-    def weight(self, eta: Array, y: Array, score: Array, bent: Array) -> Array:
+    def weight(self, eta: Array, y: Array, score: Array) -> Array:
         """Curvature of the loss at each response entry, times what bending left of its score."""
-        return self._observed(self.loss.weight(eta, y), y) * _kept(bent, score)
+        return self._observed(self.loss.weight(eta, y), y) * _kept(self.robust.score, score)
 
     def tensor_gradient(self, theta: Tucker, tensor: Array, chunk: Chunk) -> list[Any]:
         """Sums over a chunk: gradient with respect to the full tensor, and the linear block's."""
@@ -113,7 +125,7 @@ class Kernel:
             eta = eta + product(Z, matrix_of(theta.blocks[-1], 1), eta.shape[1:])
         score = self.score(eta, y)
         bent = self.robust.score(score)
-        weight = self.weight(eta, y, score, bent)
+        weight = self.weight(eta, y, score)
         if chunk.weight is not None:
             bent, weight = (a * column(chunk.weight, a.ndim) for a in (bent, weight))
         sums = [_total_weight(chunk), self.design.adjoint(bent, chunk.X, scale)]
@@ -170,10 +182,15 @@ class Problem:
         """The work on one chunk."""
         return Kernel(self.loss, self.design, self.robust, self.missing)
 
-    def gradient(self, theta: Tucker) -> Gradient:
-        """Robust gradient at a point, in one pass over the data."""
+    def gradient(self, theta: Tucker, *, curvature: bool = False) -> Gradient:
+        """Robust gradient at a point, and on demand its curvature, in one pass over the data."""
         kernel = self.kernel
-        value, count, changed, *sums = self.data.map_sum(lambda c: kernel.gradient(theta, c))
+
+        def chunk_sums(chunk: Chunk) -> list[Any]:
+            matrix = kernel.curvature(theta, chunk) if curvature else [0.0]
+            return [*matrix, *kernel.gradient(theta, chunk)]
+
+        matrix, value, count, changed, *sums = self.data.map_sum(chunk_sums)
         xp = namespace(theta.core)
         means = [s / column(count, s.ndim) for s in sums]
         sizes = [self.data.n * math.prod(block.shape) for block in theta.blocks]
@@ -181,26 +198,65 @@ class Problem:
             theta.with_blocks([self.robust.reduce(mean) for mean in means]),
             float(xp.sum(value) / xp.sum(count)),
             tuple(float(c / size) for c, size in zip(changed, sizes, strict=True)),
+            matrix / xp.sum(count) if curvature else None,
         )
 
-    def curvature(self, theta: Tucker) -> Array:
-        """Mean of ``J_iᵀ W_i J_i`` over the samples: the Gauss-Newton matrix of all blocks."""
+    def curvature(self, theta: Tucker, *, slope: bool = False) -> Array:
+        """Mean of ``J_iᵀ W_i J_i`` over the samples, alone: see :meth:`Kernel.curvature`."""
         kernel = self.kernel
-        total = self.data.map_sum(lambda c: [*kernel.curvature(theta, c), _total_weight(c)])
-        return total[0] / total[1]
+        total, count = self.data.map_sum(
+            lambda c: [*kernel.curvature(theta, c, slope=slope), _total_weight(c)]
+        )
+        return total / count
+
+    def sandwich(self, theta: Tucker) -> Array:
+        """Asymptotic covariance of the flattened blocks, ``M⁺ V M⁺ᵀ / n``, along steps that move A.
+
+        V is the second moment of the bent per-sample gradients, M their mean slope; their ratio is
+        how far a robust gradient's zero lies from the truth, were the model true.
+        """
+        kernel = self.kernel
+
+        def chunk_sums(chunk: Chunk) -> list[Any]:
+            y, eta, pullback = kernel.linearise(theta, chunk)
+            raw = pullback(self.robust.score(kernel.score(eta, y)))
+            bent = _join([self.robust.sample(g, k) for k, g in enumerate(raw)])
+            if chunk.weight is not None:
+                bent = bent * column(chunk.weight, 2)
+            slope = kernel.curvature(theta, chunk, slope=True)
+            return [*slope, bent.T @ bent, _total_weight(chunk)]
+
+        slope, moment, count = self.data.map_sum(chunk_sums)
+        xp = namespace(slope)
+        inverse = theta.horizontal(xp.linalg.inv(horizontal_system(theta, slope / count)))
+        return inverse @ (moment / count) @ inverse.T / count
+
+    def risk(self, theta: Tucker) -> float:
+        """Expected ``‖Â - A‖²_F`` by the sandwich, at a point in canonical form."""
+        xp = namespace(theta.core)
+        covariance = self.sandwich(theta)
+        scales = [xp.ones_like(theta.core)]
+        for k, u in enumerate(theta.factors):  # a move of column r of U_k moves A by its core slice
+            core = unfold(theta.core, k)
+            scales.append(xp.ones_like(u) * xp.sum(core**2, axis=1))
+        flat = xp.concat([xp.reshape(s, (-1,)) for s in scales])
+        return float(xp.sum(flat * xp.linalg.diagonal(covariance)[: flat.shape[0]]))
 
     def mean_curvature(self, theta: Tucker) -> float:
         """Mean over samples and response entries of the loss's (bent) curvature."""
         kernel = self.kernel
 
         def sums(chunk: Chunk) -> list[Any]:
-            y, eta, _ = kernel.linearise(theta, chunk)
+            y, eta = kernel.predict(theta, chunk)
             score = kernel.score(eta, y)
-            weight = kernel.weight(eta, y, score, self.robust.score(score))
-            return [namespace(y).sum(weight), math.prod(weight.shape)]
+            weight = kernel.weight(eta, y, score)
+            entries = math.prod(weight.shape[1:])
+            if chunk.weight is not None:
+                weight = weight * column(chunk.weight, weight.ndim)
+            return [namespace(y).sum(weight), entries * _total_weight(chunk)]
 
         total, size = self.data.map_sum(sums)
-        return float(total) / size
+        return float(total) / float(size)
 
     def tensor_gradient(self, theta: Tucker) -> tuple[Array, Array | None]:
         """Gradient with respect to the full tensor A, and the Newton step of the linear block."""
@@ -215,11 +271,28 @@ class Problem:
     def tensor_curvature(self, theta: Tucker, direction: Array) -> float:
         """Mean of ``w_i <D, X_i>²`` over the pilot's samples, for a full tensor D."""
         kernel, chunk = self.kernel, self.data.sample(PILOT_SIZE)
-        y, eta, _ = kernel.linearise(theta, chunk)
+        y, eta = kernel.predict(theta, chunk)
         score = kernel.score(eta, y)
-        weight = kernel.weight(eta, y, score, self.robust.score(score))
+        weight = kernel.weight(eta, y, score)
         moved = self.design.inner(direction, chunk.X, kernel.shrink(chunk)[2])
         return float(namespace(y).sum(weight * moved**2)) / chunk.y.shape[0]
+
+    def scores(self, theta: Tucker) -> np.ndarray:
+        """Scores of all samples, shrunk but not bent; nan where the response is missing."""
+        return self._responses(theta, self.loss.score)
+
+    def values(self, theta: Tucker) -> np.ndarray:
+        """Losses of all response entries; nan where the response is missing."""
+        return self._responses(theta, self.loss.value)
+
+    def _responses(self, theta: Tucker, fn: Callable[[Array, Array], Array]) -> np.ndarray:
+        kernel = self.kernel
+
+        def entries(chunk: Chunk) -> Array:
+            y, eta = kernel.predict(theta, chunk)
+            return fn(eta, y)
+
+        return to_numpy(self.data.map_rows(entries))
 
     def predictors(self, theta: Tucker) -> Array:
         """Linear predictors of all samples."""
@@ -243,7 +316,7 @@ class Problem:
             xp = namespace(raw)
             kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (bent, raw))
             # Bent entries of a response can cancel less than the raw ones, and more be kept.
-            return 1 - _kept(xp.minimum(kept, whole), whole)
+            return 1 - ratio(xp.minimum(kept, whole), whole, otherwise=xp.ones_like(whole))
 
         return to_numpy(self.data.map_rows(shares))
 
@@ -261,12 +334,14 @@ class PilotFit:
 
     def __init__(self, problem: Problem, theta: Tucker) -> None:
         self.n, self.n_blocks = problem.data.n, len(theta.blocks)
+        self.residual, self.direct = problem.loss.residual, problem.data.X is None
+        self._problem = problem
         self._plain = replace(problem, robust=Robustifier()).kernel
         self._chunk, self._theta = problem.data.sample(PILOT_SIZE), theta
 
     def scores(self) -> np.ndarray:
         """Scores of the samples, nan where the response is missing."""
-        y, eta, _ = self._plain.linearise(self._theta, self._chunk)
+        y, eta = self._plain.predict(self._theta, self._chunk)
         return to_numpy(self._plain.loss.score(eta, y))
 
     def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
@@ -274,6 +349,16 @@ class PilotFit:
         y, eta, pullback = self._plain.linearise(self._theta, self._chunk)
         score = self._plain.score(eta, y)
         return [to_numpy(g) for g in pullback(score if bend is None else bend(score))]
+
+    def risk(self, robust: Robustifier) -> float:
+        """Expected squared error of A with another robustifier, by the sandwich."""
+        c = self._chunk
+        data = Rows(c.X, c.y, c.Z, c.weight)
+        return replace(self._problem, data=data, robust=robust).risk(self._theta)
+
+    def canonical(self) -> PilotFit:
+        """The same pilot with orthonormal factors and an all-orthogonal core."""
+        return PilotFit(self._problem, self._theta.canonical())
 
     def norms(self) -> np.ndarray:
         """Norms of the (centred) covariates."""
@@ -298,9 +383,38 @@ def _join(blocks: list[Array]) -> Array:
     return xp.concat([xp.broadcast_to(b, (n, b.shape[1])) for b in flat], axis=1)
 
 
-def _kept(bent: Array, raw: Array) -> Array:
-    """Weight that bending amounts to; one where there was nothing to bend."""
-    return ratio(bent, raw, otherwise=namespace(raw).ones_like(raw))
+def horizontal_system(theta: Tucker, matrix: Array) -> Array:
+    """``P M P`` made invertible, for P the projection on the steps that move A.
+
+    The other directions get any curvature: what it multiplies is projected away. The small ridge,
+    in the units of each entry and of its block, keeps unidentified directions where they are: those
+    of an excessive rank too, which have no curvature at all.
+    """
+    xp = namespace(matrix)
+    eye = xp.eye(matrix.shape[0], dtype=matrix.dtype)
+    diagonal = xp.abs(xp.linalg.diagonal(matrix))
+    parts = [xp.reshape(part, (-1,)) for part in theta.split(diagonal)]
+    level = xp.concat([xp.ones_like(part) * xp.mean(part) for part in parts])
+    moved = theta.horizontal(theta.horizontal(matrix).T).T
+    ridge = 1e-7 * diagonal + 1e-10 * level + 1e-300
+    return moved + level * (eye - theta.horizontal(eye)) + eye * ridge
+
+
+def _kept(bend: Callable[[Array], Array], raw: Array) -> Array:
+    """Weight to take a step with: half-way between the ratio of bent to raw and the slope.
+
+    The ratio alone (iteratively reweighted least squares) is safe but slow where much is bent, the
+    slope alone (Newton) fast but unsafe; their mean is positive for every bend we have.
+    """
+    whole = ratio(bend(raw), raw, otherwise=namespace(raw).ones_like(raw))
+    return (whole + _slope(bend, raw)) / 2
+
+
+def _slope(bend: Callable[[Array], Array], raw: Array) -> Array:
+    """Derivative of an entrywise bend, by central differences; one where there is nothing."""
+    h = 1e-6 * namespace(raw).abs(raw)
+    one = namespace(raw).ones_like(raw)
+    return ratio(bend(raw + h) - bend(raw - h), 2 * h, otherwise=one)
 
 
 def _unit(row: Array, index: tuple[int, ...]) -> Array:

@@ -22,7 +22,7 @@ class Registered(BaseEstimator):
     """
 
     registry: ClassVar[dict[str, type[Self]]]
-    name: ClassVar[str]
+    name: ClassVar[str] = "unnamed"
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         """Register the class under its name; a family opens a new registry."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ._array import Array, namespace, quiet
-from .problem import Gradient, Problem
+from .problem import Gradient, Problem, horizontal_system
 from .registry import Registered
 from .tucker import Tucker, unfold
 
@@ -81,6 +81,8 @@ class Solver(Registered):
         Stop when the relative change of A falls below; 0 takes all `n_iter` steps.
     """
 
+    curvature: ClassVar[bool] = False  # whether a step needs the Gauss-Newton matrix
+
     def __init__(self, n_iter: int = 50, tol: float = 1e-5) -> None:
         self.n_iter = n_iter
         self.tol = tol
@@ -117,7 +119,7 @@ class Solver(Registered):
 
         for t in range(1, self.n_iter + 1):
             with quiet():  # overflow is detected, and reported in words
-                gradient = problem.gradient(theta)
+                gradient = problem.gradient(theta, curvature=self.curvature)
                 new = self.step(problem, theta, gradient)
                 runaway = not _finite(new) or not new.norm() < largest
             if runaway:
@@ -228,23 +230,15 @@ class Newton(Solver, name="newton"):
         """Orthonormal factors, all-orthogonal core."""
         return theta.canonical()
 
+    curvature = True
+
     def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
         """One Gauss-Newton step, no longer than A itself."""
         xp = namespace(theta.core)
-        matrix = problem.curvature(theta)
         flat = xp.concat([xp.reshape(g, (-1,)) for g in gradient.blocks.blocks])
-        eye = xp.eye(flat.shape[0], dtype=flat.dtype)
-        diagonal = xp.linalg.diagonal(matrix)
-        parts = [xp.reshape(part, (-1,)) for part in _split(theta, diagonal)]
-        level = xp.concat([xp.ones_like(part) * xp.mean(part) for part in parts])
-        moved = _horizontal(theta, _horizontal(theta, matrix).T).T
-        # The vertical directions get any curvature: their gradient is projected away. The small
-        # ridge, in the units of each entry and of its block, keeps unidentified directions where
-        # they are: those of an excessive rank too, which have no curvature at all.
-        ridge = 1e-7 * diagonal + 1e-10 * level + 1e-300
-        system = moved + level * (eye - _horizontal(theta, eye)) + eye * ridge
-        step = xp.linalg.solve(system, -_horizontal(theta, flat[:, None]))[:, 0]
-        direction = theta.with_blocks(_split(theta, step))
+        system = horizontal_system(theta, gradient.curvature)
+        step = xp.linalg.solve(system, -theta.horizontal(flat[:, None]))[:, 0]
+        direction = theta.with_blocks(theta.split(step))
         length = _tangent_norm(theta, direction)
         shrink = min(1.0, max(theta.norm(), 1e-300) / max(length, 1e-300))
         return theta.map(lambda x, d: x + shrink * d, direction)
@@ -264,31 +258,6 @@ def relative_change(new: Tucker, old: Tucker) -> float:
 def _finite(theta: Tucker) -> bool:
     xp = namespace(theta.core)
     return all(bool(xp.all(xp.isfinite(block))) for block in theta.blocks)
-
-
-def _split(theta: Tucker, vector: Array) -> list[Array]:
-    """Cut a flat vector into the blocks of a point."""
-    xp = namespace(vector)
-    ends = np.cumsum([0, *(math.prod(b.shape) for b in theta.blocks)])
-    return [
-        xp.reshape(vector[int(low) : int(high)], b.shape)
-        for low, high, b in zip(ends, ends[1:], theta.blocks, strict=False)
-    ]
-
-
-def _horizontal(theta: Tucker, columns: Array) -> Array:
-    """Project columns of flattened blocks on ``U_kᵀ dU_k = 0``, for orthonormal U_k."""
-    xp = namespace(columns)
-    parts, low = [], 0
-    for k, block in enumerate(theta.blocks):
-        high = low + math.prod(block.shape)
-        part = columns[low:high, :]
-        if 1 <= k <= theta.order:
-            wide = xp.reshape(part, (block.shape[0], -1))
-            part = xp.reshape(wide - block @ (block.T @ wide), part.shape)
-        parts.append(part)
-        low = high
-    return xp.concat(parts, axis=0)
 
 
 def _tangent_norm(theta: Tucker, direction: Tucker) -> float:

@@ -250,6 +250,33 @@ class Tucker:
         factors = tuple(u @ q for u, q in zip(self.factors, rotations, strict=True))
         return replace(self, core=core, factors=factors)
 
+    def split(self, vector: Array) -> list[Array]:
+        """Cut a flat vector into arrays of the shapes of the blocks."""
+        ends = [0, *itertools.accumulate(math.prod(block.shape) for block in self.blocks)]
+        xp = namespace(vector)
+        return [
+            xp.reshape(vector[low:high], block.shape)
+            for low, high, block in zip(ends[:-1], ends[1:], self.blocks, strict=True)
+        ]
+
+    def horizontal(self, columns: Array) -> Array:
+        """Project columns of flattened blocks on the steps that move A: ``U_kᵀ dU_k = 0``.
+
+        The others only rotate or rescale factors against the core.
+        """
+        xp = namespace(columns)
+        parts, low = [], 0
+        for k, block in enumerate(self.blocks):
+            high = low + math.prod(block.shape)
+            part = columns[low:high, :]
+            if 1 <= k <= self.order:
+                q, _ = xp.linalg.qr(block)
+                wide = xp.reshape(part, (block.shape[0], -1))
+                part = xp.reshape(wide - q @ (q.T @ wide), part.shape)
+            parts.append(part)
+            low = high
+        return xp.concat(parts, axis=0)
+
     def align(self, target: Tucker, *, n_iter: int = 100, tol: float = 1e-12) -> Self:
         """Return the same tensor with factors and core rotated closest to those of `target`.
 

@@ -6,6 +6,7 @@ class                     name            bounds the influence of
 :class:`Robustifier`      ``none``        nothing: the plain mean
 :class:`Truncate`         ``truncate``    responses and covariates
 :class:`Huber`            ``huber``       responses
+:class:`Cauchy`           ``cauchy``      responses
 :class:`Shrink`           ``shrink``      covariates
 :class:`NormClip`         ``normclip``    responses and covariates
 :class:`MedianOfMeans`    ``mom``         responses and covariates
@@ -17,6 +18,7 @@ class                     name            bounds the influence of
 
 from .adaptive import Adaptive
 from .base import Pilot, Robustifier
+from .cauchy import Cauchy
 from .catoni import Catoni
 from .huber import Huber
 from .mom import MedianOfMeans
@@ -28,6 +30,7 @@ from .truncate import Truncate
 __all__ = [
     "Adaptive",
     "Catoni",
+    "Cauchy",
     "HodgesLehmann",
     "Huber",
     "MedianOfMeans",

@@ -1,4 +1,4 @@
-"""The default robust gradient: samples, residuals and gradients, each bent at a pilot's scale."""
+"""The default robust gradient: every threshold chosen from the data, or switched off."""
 
 from __future__ import annotations
 
@@ -9,81 +9,147 @@ import numpy as np
 from sklearn.base import clone
 
 from .._array import Array
-from .base import Pilot, Robustifier
-from .huber import Huber
+from .base import Pilot, Robustifier, required
+from .cauchy import Cauchy
+from .huber import Huber, score_scale
 from .shrink import Shrink
+from .thresholds import gentlest, sandwich
 from .truncate import Truncate
+
+# Candidate thresholds in robust standard deviations, from the most to the least cutting.
+FACTORS = (
+    (Huber, (0.2, 0.3, 0.5, 0.7)),
+    (Cauchy, (0.5, 0.7, 1.0, 1.5, 2.385, 4.0)),
+    (Huber, (1.0, 1.345, 1.7, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0, np.inf)),
+)
+SLACK = 1.10  # a gentler bend is preferred while its estimated variance is within this
 
 
 class Adaptive(Robustifier, name="auto"):
-    """Shrink the sample at ω, truncate its residual at ν, then the gradient it makes at τ.
+    """Shrink the sample at ω, bend its residual at ν, then truncate the gradient it makes at τ.
 
-    ``g_i = T(J_iᵀ T(r_i, ν), τ)``: the residual's truncation tames responses, entry by entry
-    before they mix; the gradient's, what is left of wild covariates. Bounds both. Truncating only
-    the gradient would cut good samples that have large covariates; only the residual, none of the
-    bad ones.
+    ``g_i = T(J_iᵀ ψ(r_i), τ)``: bending the residual tames responses, entry by entry before they
+    mix; truncating the gradient, what is left of wild covariates. Bounds both. Truncating only the
+    gradient would cut good samples that have large covariates; only the residual, none of the bad.
+
+    Each threshold is chosen at a pilot fit, with no cross-validation, and is infinite where the
+    data do not need it:
+
+    - ψ and ν by the estimated asymptotic variance of a location, ``mean ψ² / (mean ψ')²``, over
+      Huber's and Cauchy's scores at a grid of ν: the gentlest within 10% of the best.
+    - τ by the estimated error of A (the sandwich), per entry, over multiples of each entry's robust
+      standard deviation: the gentlest within 5% of the best.
+    - ω, the median norm, only where the loss is not one of the residual (classes, counts): there
+      scores are bounded or skewed, and the covariates are what can be wild.
 
     Parameters
     ----------
-    omega : float or "auto"
-        Norm threshold of :class:`Shrink`; off by default.
-    nu : float or "auto"
-        Residual threshold of :class:`Huber`.
+    omega, nu : float or "auto"
     tau : float, sequence or "auto"
-        Gradient threshold of :class:`Truncate`.
+        Fix a threshold instead; ``inf`` switches it off.
 
     Attributes
     ----------
     omega_, nu_ : float
     tau_ : float or list
         The thresholds in use.
+    psi_ : str
+        ``"huber"`` or ``"cauchy"``.
 
     Examples
     --------
     >>> import numpy as np
-    >>> robust = Adaptive(nu=2.0, tau=1.0).calibrate()
+    >>> robust = Adaptive(omega=np.inf, nu=2.0, tau=1.0).calibrate()
     >>> robust.sample(3.0 * robust.score(np.array([0.1, 9.0])), k=0)
     array([0.3, 1. ])
     """
 
     bounds = frozenset({"responses", "covariates"})
 
-    def __init__(self, omega: Any = np.inf, nu: Any = "auto", tau: Any = "auto") -> None:
+    def __init__(self, omega: Any = "auto", nu: Any = "auto", tau: Any = "auto") -> None:
         self.omega = omega
         self.nu = nu
         self.tau = tau
 
     def calibrate(self, pilot: Pilot | None = None) -> Self:
-        """Calibrate each step with the ones before it in place."""
+        """Choose each threshold with the ones before it in place."""
         new = clone(self)
-        new._shrink = Shrink(self.omega).calibrate(pilot)
-        new._huber = Huber(self.nu).calibrate(pilot)
-        after = None if pilot is None else _BentPilot(pilot, new.score)
-        new._truncate = Truncate(self.tau).calibrate(after)
-        new.omega_, new.nu_ = new._shrink.omega_, new._huber.nu_
-        new.tau_ = new._truncate.tau_
-        return new
+        auto = isinstance(self.tau, str) and self.tau == "auto"
+        new._truncate = Truncate(np.inf if auto else self.tau).calibrate(pilot)
+        new._bend = self._choose_bend(pilot)
+        new._shrink = Shrink(self._choose_omega(pilot)).calibrate(pilot)
+        new._publish()
+        if not auto or required(pilot).direct:  # PCA has no covariates that could be wild
+            return new
+        return new._with_tau(sandwich(required(pilot), new._with_tau, new.score))
+
+    def _choose_omega(self, pilot: Pilot | None) -> Any:
+        auto = isinstance(self.omega, str) and self.omega == "auto"
+        idle = pilot is None or pilot.residual or pilot.direct
+        return np.inf if auto and idle else self.omega
+
+    def _choose_bend(self, pilot: Pilot | None) -> Huber:
+        if not (isinstance(self.nu, str) and self.nu == "auto"):
+            return Huber(self.nu).calibrate(pilot)
+        pilot = required(pilot)
+        return choose_bend(pilot) if pilot.residual else Huber(np.inf).calibrate()
+
+    def _with_tau(self, tau: Any) -> Self:
+        new = clone(self)
+        new._shrink, new._bend = self._shrink, self._bend
+        new._truncate = Truncate(tau).calibrate()
+        return new._publish()
+
+    def _publish(self) -> Self:
+        self.omega_, self.nu_, self.tau_ = self._shrink.omega_, self._bend.nu_, self._truncate.tau_
+        self.psi_ = self._bend.name
+        return self
 
     def shrink(self, X: Array, center: Array | None = None) -> Array | None:
         """See :class:`Shrink`."""
         return None if np.isinf(self.omega_) else self._shrink.shrink(X, center)
 
     def score(self, score: Array) -> Array:
-        """``T(s, ν)``."""
-        return self._huber.score(score)
+        """See :class:`Huber` and :class:`Cauchy`."""
+        return self._bend.score(score)
 
     def sample(self, gradient: Array, k: int) -> Array:
-        """``T(g, τ_k)``."""
+        """See :class:`Truncate`."""
         return self._truncate.sample(gradient, k)
 
 
-class _BentPilot:
-    """A pilot whose gradients come from scores that are bent already."""
+def choose_bend(pilot: Pilot) -> Huber:
+    """Choose the score's bend by the estimated asymptotic variance of a location."""
+    scores = pilot.scores()
+    scores, scale = scores[np.isfinite(scores)], score_scale(pilot)
+    if np.isinf(scale):
+        return Huber(np.inf).calibrate()
+    bends = [
+        family(factor * scale).calibrate()
+        for family, factors in FACTORS
+        for factor in factors
+    ]
+    fits = [location_variance(bend.score, scores) for bend in bends]
+    variances = [variance for variance, _ in fits]
+    best = int(np.argmin(variances))
+    # Bend only if that beats least squares beyond doubt: two standard errors of the log ratio.
+    doubt = np.std(fits[best][1] - fits[-1][1]) / np.sqrt(scores.size)
+    if np.log(variances[-1] / variances[best]) <= 2 * doubt:
+        return bends[-1]
+    return gentlest(bends, variances, SLACK)
 
-    def __init__(self, pilot: Pilot, bend: Callable[[Array], Array]) -> None:
-        self.n, self.n_blocks = pilot.n, pilot.n_blocks
-        self.scores, self.norms = pilot.scores, pilot.norms
-        self._pilot, self._bend = pilot, bend
 
-    def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
-        return self._pilot.gradients(self._bend if bend is None else bend)
+def location_variance(
+    bend: Callable[[Array], Array], scores: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """``mean ψ² / (mean ψ')²``, the variance of the location that ψ estimates.
+
+    Returned with each score's influence on its logarithm.
+    """
+    h = 1e-4 * np.median(np.abs(scores))
+    squares = bend(scores) ** 2
+    slopes = (bend(scores + h) - bend(scores - h)) / (2 * h)
+    if not np.mean(slopes) > 0:
+        return np.inf, np.zeros_like(scores)
+    influence = squares / np.mean(squares) - 2 * slopes / np.mean(slopes)
+    return float(np.mean(squares) / np.mean(slopes) ** 2), influence

@@ -13,14 +13,14 @@ from .._array import Array, to_numpy
 from ..registry import Registered
 from ..tucker import Tucker
 
-MAD = 1.4826  # the median absolute deviation of a normal variable times this is its sd
-
 
 class Pilot(Protocol):
     """What thresholds are chosen from: a fit so far, seen sample by sample."""
 
     n: int
     n_blocks: int
+    residual: bool  # whether the loss is one of the residual
+    direct: bool  # whether A is seen directly, as in PCA
 
     def scores(self) -> np.ndarray:
         """Scores ``∂ℓ/∂η`` of (some of) the samples; nan where a response is missing."""
@@ -30,6 +30,12 @@ class Pilot(Protocol):
 
     def norms(self) -> np.ndarray:
         """Frobenius norms of the covariates X_i."""
+
+    def canonical(self) -> Pilot:
+        """The same fit, with orthonormal factors and an all-orthogonal core."""
+
+    def risk(self, robust: Robustifier) -> float:
+        """Estimated squared error of A with a given robustifier; at a canonical point."""
 
 
 class Robustifier(Registered, name="none"):
@@ -80,11 +86,12 @@ class Robustifier(Registered, name="none"):
 class GradientThreshold(Robustifier):
     """Base of those that bend each per-sample gradient at a threshold τ.
 
-    A subclass gives :meth:`sample` and the rule :meth:`choose` for ``tau="auto"``. It bounds the
-    influence of responses and covariates.
+    A subclass gives :meth:`sample` and the rule :meth:`choose` for ``tau="auto"``, or for each of
+    its `rules`. It bounds the influence of responses and covariates.
     """
 
     bounds = frozenset({"responses", "covariates"})
+    rules: ClassVar[tuple[str, ...]] = ("auto",)
 
     def __init__(self, tau: Any = "auto") -> None:
         self.tau = tau
@@ -92,9 +99,14 @@ class GradientThreshold(Robustifier):
     def calibrate(self, pilot: Pilot | None = None) -> Self:
         """Check tau, or choose it from the pilot's gradients."""
         new = clone(self)
-        if isinstance(self.tau, str) and self.tau == "auto":
+        if isinstance(self.tau, str):
+            if self.tau not in self.rules:
+                raise TypeError(
+                    f"tau must be a positive number, inf or one of {', '.join(self.rules)}; got "
+                    f"{self.tau!r}"
+                )
             new.tau_ = self.choose(required(pilot))
-        elif isinstance(self.tau, (Sequence, Tucker)) and not isinstance(self.tau, str):
+        elif isinstance(self.tau, (Sequence, Tucker)):
             blocks = self.tau.blocks if isinstance(self.tau, Tucker) else self.tau
             new.tau_ = _block_thresholds(blocks, pilot)
         else:
@@ -136,19 +148,3 @@ def positive(name: str, value: Any) -> float:
     if not float(value) > 0:
         raise ValueError(f"{name} must be positive (inf switches it off); got {value}")
     return float(value)
-
-
-def entry_scales(gradients: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Robust scale ``1.4826 median_i |g_ij|`` of every gradient entry, block by block.
-
-    An entry that is zero in most samples has scale zero; it gets the largest of its block. Fewer
-    than ten samples (as in PCA of one tensor) tell no scale: theirs is infinite.
-    """
-    if gradients[0].shape[0] < 10:
-        return [np.full(g.shape[1:], np.inf) for g in gradients]
-    scales = []
-    for g in gradients:
-        scale = MAD * np.median(np.abs(g), axis=0)
-        largest = scale.max(initial=0.0)
-        scales.append(np.where(scale > 0, scale, largest if largest > 0 else np.inf))
-    return scales

@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from .._array import Array, clip, like
-from .base import GradientThreshold, Pilot, entry_scales
+from .base import GradientThreshold, Pilot
+from .thresholds import entry_scales
 
 
 class Catoni(GradientThreshold, name="catoni"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from .._array import Array, clip
-from .base import MAD, Pilot, Robustifier, positive, required
+from .base import Pilot, Robustifier, positive, required
+from .thresholds import MAD
 
 
 class Huber(Robustifier, name="huber"):
@@ -36,6 +37,7 @@ class Huber(Robustifier, name="huber"):
     """
 
     bounds = frozenset({"responses"})
+    factor: ClassVar[float] = 1.345
 
     def __init__(self, nu: Any = "auto") -> None:
         self.nu = nu
@@ -44,7 +46,7 @@ class Huber(Robustifier, name="huber"):
         """Check nu, or take 1.345 robust standard deviations of the scores."""
         new = clone(self)
         auto = isinstance(self.nu, str) and self.nu == "auto"
-        new.nu_ = score_threshold(required(pilot), 1.345) if auto else positive("nu", self.nu)
+        new.nu_ = self.factor * score_scale(required(pilot)) if auto else positive("nu", self.nu)
         return new
 
     def score(self, score: Array) -> Array:
@@ -52,8 +54,6 @@ class Huber(Robustifier, name="huber"):
         return clip(score, self.nu_)
 
 
-def score_threshold(pilot: Pilot, factor: float) -> float:
-    """Return `factor` robust standard deviations of the pilot's scores; inf if most are zero."""
-    sizes = np.abs(pilot.scores())
-    scale = MAD * float(np.nanmedian(sizes))
-    return factor * scale if scale > 0 else np.inf
+def score_scale(pilot: Pilot) -> float:
+    """Return the robust standard deviation of the pilot's scores; inf if most are zero."""
+    return MAD * float(np.nanmedian(np.abs(pilot.scores()))) or np.inf

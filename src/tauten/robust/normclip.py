@@ -41,6 +41,8 @@ class NormClip(GradientThreshold, name="normclip"):
     def sample(self, gradient: Array, k: int) -> Array:
         """``g_i min(1, τ_k / ‖g_i‖_F)``."""
         tau = self.threshold(k)
+        if np.ndim(tau) > 0:
+            raise ValueError("tau must be one number per block for norm clipping; got an array")
         if np.isinf(tau):
             return gradient
         xp = namespace(gradient)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._array import Array, clip
-from .base import GradientThreshold, Pilot, entry_scales
+from .base import GradientThreshold, Pilot
+from .thresholds import entry_scales, sandwich, theory, tuning_free
 
 
 class Truncate(GradientThreshold, name="truncate"):
@@ -16,11 +17,12 @@ class Truncate(GradientThreshold, name="truncate"):
 
     Parameters
     ----------
-    tau : float, sequence, or "auto"
+    tau : float, sequence, "auto", "theory", "tuning-free" or "cv"
         One threshold for every block as in the paper; one per block (core, U_1, ..., U_d, and the
         intercept's where there is one); one array per block for a threshold per entry; ``inf`` for
-        no truncation; ``"auto"`` for a threshold per entry, 8 robust standard deviations of that
-        entry over the samples of the pilot.
+        no truncation. Chosen from the data: ``"auto"`` by the estimated error of A (the sandwich),
+        ``"theory"`` by the paper's rate, ``"tuning-free"`` by the censored second moment, all per
+        entry; ``"cv"`` one for all blocks by cross-validation, with an estimator only.
 
     Attributes
     ----------
@@ -35,9 +37,15 @@ class Truncate(GradientThreshold, name="truncate"):
            [-1. ]])
     """
 
+    rules = ("auto", "theory", "tuning-free")
+
     def choose(self, pilot: Pilot) -> list[Any]:
-        """Eight robust standard deviations of each entry."""
-        return [8 * scale for scale in entry_scales(pilot.gradients())]
+        """See :mod:`tauten.robust.thresholds`."""
+        if self.tau == "auto" and pilot.direct:  # no covariates: nothing to weigh against
+            return [8 * scale for scale in entry_scales(pilot.gradients())]
+        if self.tau == "auto":
+            return sandwich(pilot, lambda tau: Truncate(tau).calibrate())
+        return theory(pilot) if self.tau == "theory" else tuning_free(pilot)
 
     def sample(self, gradient: Array, k: int) -> Array:
         """``T(g, τ_k)``."""

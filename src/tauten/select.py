@@ -1,0 +1,229 @@
+"""Choices that need fits: ranks (robust BIC, cross-validation) and thresholds by cross-validation.
+
+Folds and candidates are weights of zero and one on the same data: X is never copied.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+
+from ._array import like, to_numpy
+from ._checks import feasible_rank
+from .init import start, tensor_shape
+from .problem import Problem
+from .robust import Adaptive
+from .robust.thresholds import MAD
+from .solver import Solver
+from .tucker import Tucker
+
+HUBER = 1.345
+LARGEST_RANK = 5
+QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
+
+Rank = tuple[int, ...]
+
+
+def degrees_of_freedom(shape: Sequence[int], rank: Sequence[int]) -> int:
+    """Dimension ``Σ (p_k r_k - r_k²) + Π r_k`` of the set of tensors of a Tucker rank.
+
+    Examples
+    --------
+    >>> degrees_of_freedom((10, 10, 10), (3, 3, 3))
+    90
+    """
+    pairs = zip(shape, rank, strict=True)
+    return sum(p * r - r * r for p, r in pairs) + math.prod(rank)
+
+
+@dataclass(frozen=True)
+class RankPath:
+    """The ranks tried, in order, with their criterion; the least one is chosen."""
+
+    rank: Rank
+    ranks: list[Rank]
+    criterion: list[float]
+
+
+def select_rank(
+    problem: Problem, *, criterion: str = "bic", rng: np.random.Generator, largest: int = LARGEST_RANK
+) -> RankPath:
+    """Choose Tucker ranks: the best equal ranks, then moves of one or two modes by one.
+
+    Parameters
+    ----------
+    problem : Problem
+    criterion : {"bic", "cv"}
+        ``"bic"``: twice Huber's loss of the standardised residuals (or the deviance) plus
+        ``df log N``. ``"cv"``: five-fold robust prediction error.
+    rng : Generator
+        For the folds, and for starts that draw.
+    largest : int
+        Largest rank of a mode.
+    """
+    shape = tensor_shape(problem)
+    equal = [feasible_rank([min(r, p) for p in shape]) for r in range(1, largest + 1)]
+    room = math.prod(problem.data.y.shape) / 2  # more free parameters than that tell nothing
+    equal = [r for r in equal if degrees_of_freedom(shape, r) <= room] or equal[:1]
+    cost = {"bic": _bic, "cv": _cross_validated}[criterion](problem, equal[-1], rng)
+    tried: dict[Rank, float] = {}
+
+    def best(candidates: Iterable[Rank]) -> Rank:
+        for rank in candidates:
+            if rank not in tried and degrees_of_freedom(shape, rank) <= room:
+                tried[rank] = cost(rank)
+        return min(tried, key=lambda rank: tried[rank], default=equal[0])
+
+    current = best(equal)
+    while (move := best(_neighbours(current, shape, largest))) != current:
+        current = move
+    return RankPath(current, list(tried), list(tried.values()))
+
+
+def _neighbours(rank: Rank, shape: Sequence[int], largest: int) -> Iterator[Rank]:
+    """Ranks one up or down in one mode, or in two together, that some tensor has."""
+    modes = range(len(rank))
+    for chosen, sign in product([*combinations(modes, 1), *combinations(modes, 2)], (-1, 1)):
+        new = tuple(r + sign * (k in chosen) for k, r in enumerate(rank))
+        inside = all(1 <= r <= min(p, largest) for r, p in zip(new, shape, strict=True))
+        if inside and feasible_rank(new) == new:
+            yield new
+
+
+def _pilot_fit(problem: Problem, rank: Rank, rng: np.random.Generator) -> tuple[Problem, Tucker]:
+    """A cheap robust fit: shrunk covariates and Huber's scores, a few steps."""
+    theta = start("auto", problem, rank, rng)
+    pilot = problem.pilot(theta)
+    omega = np.inf if pilot.direct else float(np.median(pilot.norms())) or np.inf
+    nu = HUBER * _scale(pilot.scores()) if problem.loss.residual else np.inf
+    problem = replace(problem, robust=Adaptive(omega, nu, np.inf).calibrate())
+    solver = Solver.get(problem.design.solver).set_params(n_iter=8, tol=1e-3)
+    return problem, solver.run(problem, theta).theta
+
+
+def _bic(problem: Problem, largest: Rank, rng: np.random.Generator) -> Callable[[Rank], float]:
+    """Robust BIC. Scale and efficiency are those of the largest fit, for every rank."""
+    shape, N = tensor_shape(problem), math.prod(problem.data.y.shape)
+    scale, efficiency = 1.0, 1.0
+    if problem.loss.residual:
+        residuals = _residuals(problem, largest, rng)
+        # What the fit has taken out of the residuals is given back to their scale.
+        scale = _scale(residuals) * math.sqrt(N / max(N - degrees_of_freedom(shape, largest), 1))
+        bent = np.clip(residuals / scale, -HUBER, HUBER)
+        efficiency = np.mean(bent**2) / max(np.mean(np.abs(residuals) <= HUBER * scale), 1e-3)
+
+    def cost(rank: Rank) -> float:
+        penalty = degrees_of_freedom(shape, rank) * math.log(N)
+        if not problem.loss.residual:
+            fitted, theta = _pilot_fit(problem, rank, rng)
+            return 2 * float(np.nansum(fitted.values(theta))) + penalty
+        loss = huber_loss(_residuals(problem, rank, rng) / scale)
+        return 2 * float(np.sum(loss)) / efficiency + penalty
+
+    return cost
+
+
+def _residuals(problem: Problem, rank: Rank, rng: np.random.Generator) -> np.ndarray:
+    fitted, theta = _pilot_fit(problem, rank, rng)
+    residuals = fitted.scores(theta)
+    return residuals[np.isfinite(residuals)]
+
+
+def _cross_validated(
+    problem: Problem, largest: Rank, rng: np.random.Generator
+) -> Callable[[Rank], float]:
+    """Five-fold robust prediction error; the folds are drawn once, for every rank."""
+    folds = list(_folds(problem, rng))
+
+    def cost(rank: Rank) -> float:
+        return float(np.mean([_validate(_pilot_fit(train, rank, rng), test) for train, test in folds]))
+
+    return cost
+
+
+def _folds(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[Problem, np.ndarray]]:
+    """Yield the problem with the samples of one fold weighted zero, and their indices."""
+    n = problem.data.n
+    splits = KFold(min(5, n), shuffle=True, random_state=int(rng.integers(2**31)))
+    base = np.ones(n) if problem.data.weight is None else to_numpy(problem.data.weight)
+    for train, test in splits.split(np.arange(n)):
+        weight = np.zeros(n)
+        weight[train] = base[train]
+        yield replace(problem, data=problem.data.reweight(like(weight, problem.data.y))), test
+
+
+def _validate(fit: tuple[Problem, Tucker], test: np.ndarray) -> float:
+    """Robust prediction error: mean absolute residual, or deviance without its largest tenth.
+
+    The mean square and the plain deviance pick no robustness at all exactly where it is needed.
+    """
+    problem, theta = fit
+    if problem.loss.residual:
+        return float(np.nanmean(np.abs(problem.scores(theta)[test])))
+    values = np.sort(problem.values(theta)[test].reshape(len(test), -1).sum(axis=1))
+    return float(np.mean(values[: math.ceil(0.9 * len(values))]))
+
+
+@dataclass(frozen=True)
+class ThresholdPath:
+    """Cross-validation of a threshold: the candidates, their mean error and its standard error."""
+
+    tau: float
+    taus: np.ndarray
+    error: np.ndarray
+    stderr: np.ndarray
+
+
+def select_threshold(
+    problem: Problem, theta: Tucker, solver: Solver, *, rng: np.random.Generator
+) -> ThresholdPath:
+    """Choose one threshold for all blocks by five-fold cross-validation.
+
+    The candidates are quantiles of the pilot's gradient entries, and infinity; each fold goes
+    through them from the gentlest, every fit starting where the last one ended.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its robustifier has a parameter `tau`.
+    theta : Tucker
+        Start of every fold.
+    solver : Solver
+    rng : Generator
+        Draws the folds.
+    """
+    sizes = np.abs(np.concatenate([g.ravel() for g in problem.pilot(theta).gradients()]))
+    taus = np.unique(np.quantile(sizes, QUANTILES))[::-1]
+    taus = np.concatenate([[np.inf], taus[taus > 0]])
+    errors = np.array([_fold_errors(fold, theta, solver, taus) for fold in _folds(problem, rng)])
+    mean, stderr = errors.mean(axis=0), errors.std(axis=0) / math.sqrt(len(errors))
+    return ThresholdPath(float(taus[np.argmin(mean)]), taus, mean, stderr)
+
+
+def _fold_errors(
+    fold: tuple[Problem, np.ndarray], theta: Tucker, solver: Solver, taus: np.ndarray
+) -> list[float]:
+    problem, test = fold
+    errors = []
+    for tau in taus:
+        robust = clone(problem.robust).set_params(tau=float(tau))
+        trial = replace(problem, robust=robust).calibrate(theta)
+        theta = solver.run(trial, theta).theta
+        errors.append(_validate((trial, theta), test))
+    return errors
+
+
+def huber_loss(x: np.ndarray) -> np.ndarray:
+    """``½ ℓ_ν(x)`` at ν = 1.345."""
+    bent = np.clip(x, -HUBER, HUBER)
+    return bent * (x - bent / 2)
+
+
+def _scale(x: np.ndarray) -> float:
+    return MAD * float(np.nanmedian(np.abs(x))) or 1.0
