@@ -353,8 +353,8 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         """
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
         try:
+            check_classification_targets(y)
             self.classes_, codes = np.unique(y, return_inverse=True)
         except TypeError as error:
             raise TypeError(f"y must hold labels of one kind, to be sorted: {error}") from error
