@@ -48,8 +48,8 @@ class Intervals:
     Attributes
     ----------
     estimate, stderr, lower, upper : array
-        Of the shape of ``coef_``. A standard error is infinite where the data do not tell the
-        coefficient.
+        Of the shape of ``coef_``. By the sandwich, a standard error is infinite where the data do
+        not tell the coefficient; the bootstrap leaves such a coefficient where it is.
     level : float
         Confidence of each interval.
     method : str
@@ -167,6 +167,9 @@ def covariance(problem: Problem, theta: Tucker) -> tuple[np.ndarray, np.ndarray]
     The fit follows the noise, so that residuals are too small, on average over the samples by the
     share ``K / N`` in variance (:func:`leverage`); ``c = 1 / (1 - K / N)`` undoes it. For a scalar
     response without robustness it is the HC1 of econometrics, ``n / (n - K)``.
+
+    The slopes take a bend to act entry by entry, and A to be well estimated: the curvature of the
+    set of low-rank tensors is left out. Norm clipping, which mixes entries, is approximated.
 
     Parameters
     ----------
