@@ -2,7 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from . import datasets, diagnostics, init, losses, metrics, robust, solver, testing
+from . import datasets, diagnostics, inference, init, losses, metrics, robust, solver, testing
 from .algorithm import robust_gradient_descent
 from .estimators import TensorClassifier, TensorPCA, TensorRegressor
 from .tucker import Tucker
@@ -19,6 +19,7 @@ __all__ = [
     "Tucker",
     "datasets",
     "diagnostics",
+    "inference",
     "init",
     "losses",
     "metrics",

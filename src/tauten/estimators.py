@@ -18,13 +18,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from ._checks import check_rank, check_same_length, check_tensor
 from .data import Rows
 from .designs import Covariate, Direct
+from .inference import Intervals, intervals, linear_at_origin
 from .init import start, tensor_shape
 from .losses import Loss
 from .problem import PILOT_SIZE, Problem
 from .robust import Robustifier
 from .select import select_rank, select_threshold
 from .solver import Iteration, Result, Solver
-from .tucker import Tucker, multi_mode_dot
+from .tucker import Affine, Tucker, multi_mode_dot
 
 
 class _TensorModel(BaseEstimator):
@@ -79,6 +80,11 @@ class _TensorModel(BaseEstimator):
         self.influence_ = problem.influence(theta)
         self.result_, self.n_iter_ = result, result.n_iter
 
+    def _intervals(self, problem: Problem, theta: Tucker, **options: Any) -> Intervals:
+        """Intervals at the fit, with the thresholds it chose."""
+        problem = replace(problem, robust=self.robust_)
+        return intervals(problem, theta, solver=self._solver(problem), **options)
+
 
 class _TensorGLM(_TensorModel):
     """What regression and classification share: covariates, an intercept, predictions."""
@@ -106,6 +112,17 @@ class _TensorGLM(_TensorModel):
 
     def _fit(self, X: Any, y: np.ndarray, loss: Loss, covariates: Any, weight: Any) -> Self:
         X = check_tensor("X", X, min_ndim=2)
+        problem = self._problem(X, y, loss, covariates, weight)
+        result = self._solve(problem, stacklevel=4)
+        self.n_features_in_ = X.shape[1]
+        self.sample_shape_ = X.shape[1:]
+        self._set_linear(result.theta, problem.design.center, y.shape[1:])
+        return self
+
+    def _problem(
+        self, X: np.ndarray, y: np.ndarray, loss: Loss, covariates: Any, weight: Any
+    ) -> Problem:
+        """Check what comes with X and put it all together with the loss and the robustifier."""
         check_same_length(X, y)
         y = y.astype(X.dtype, copy=False)
         loss.check(y)
@@ -114,12 +131,73 @@ class _TensorGLM(_TensorModel):
             weight = _check_sample_weight(weight, X, dtype=X.dtype, ensure_non_negative=True)
         center = _center(X, weight) if self.fit_intercept else None
         data = Rows(X, y, Z, weight)
-        problem = Problem(data, loss, Covariate(center), Robustifier.get(self.robust))
-        result = self._solve(problem, stacklevel=4)
-        self.n_features_in_ = X.shape[1]
-        self.sample_shape_ = X.shape[1:]
-        self._set_linear(result.theta, center, y.shape[1:])
-        return self
+        return Problem(data, loss, Covariate(center), Robustifier.get(self.robust))
+
+    def confidence_intervals(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        covariates: Any = None,
+        sample_weight: Any = None,
+        level: float = 0.95,
+        method: str = "sandwich",
+        n_boot: int = 200,
+        random_state: Any = None,
+    ) -> Intervals:
+        """Return confidence intervals of every coefficient, from the data of the fit.
+
+        Parameters
+        ----------
+        X, y, covariates, sample_weight
+            As given to :meth:`fit`: the model keeps no data. A weight is a sample's importance,
+            not a count of samples.
+        level : float
+            Confidence of each interval.
+        method : {"sandwich", "bootstrap", "percentile"}
+            See :mod:`tauten.inference`.
+        n_boot : int
+            Replicates of the bootstrap.
+        random_state : int, Generator or None
+            For the bootstrap.
+
+        Returns
+        -------
+        Intervals
+            Of ``coef_``, with those of ``intercept_`` and ``covariate_coef_`` as `intercept` and
+            `covariate_coef`. With several classes, of coefficients centred over the classes.
+
+        Examples
+        --------
+        >>> import tauten as tt
+        >>> data = tt.datasets.make_model("I", 500, noise="t:1.2", rng=0)
+        >>> model = tt.TensorRegressor(rank=1).fit(data.X, data.y)
+        >>> found = model.confidence_intervals(data.X, data.y)
+        >>> truth = data.truth.full()
+        >>> bool(((found.lower < truth) & (truth < found.upper)).mean() > 0.8)
+        True
+        """
+        check_is_fitted(self)
+        X = self._samples(X)
+        self._fitted_covariates(covariates, X)
+        problem = self._problem(X, self._response(y), self.loss_, covariates, sample_weight)
+        _check_fitted_data(problem.data, len(self.influence_), self.intercept_.shape)
+        options = {"level": level, "method": method, "n_boot": n_boot, "rng": random_state}
+        return self._intervals(problem, self._point(problem), **options)
+
+    def _response(self, y: Any) -> np.ndarray:
+        """Responses as the loss takes them, of a model that is fitted."""
+        raise NotImplementedError
+
+    def _point(self, problem: Problem) -> Tucker:
+        """The fit as a point of a problem, with the intercept at the problem's centre."""
+        linear, center = self.covariate_coef_, problem.design.center
+        if center is not None:
+            shift = Covariate().predict(self.tucker_, center[None])
+            linear = np.concatenate([self.intercept_[None] + shift, linear])
+        if problem.data.Z is None:
+            return self.tucker_
+        return Affine(self.tucker_.core, self.tucker_.factors, linear)
 
     def _vector_covariates(self, covariates: Any, X: np.ndarray) -> np.ndarray | None:
         """The intercept's column of ones, then the covariates'."""
@@ -130,17 +208,24 @@ class _TensorGLM(_TensorModel):
 
     def _set_linear(self, theta: Tucker, center: np.ndarray | None, shape: tuple[int, ...]) -> None:
         """Undo the centring: the intercept is at X = 0, not at the centre."""
-        none = np.zeros((0, *shape), theta.core.dtype)
-        linear = theta.blocks[-1] if len(theta.blocks) > 1 + theta.order else none
+        linear = np.zeros((0, *shape), theta.core.dtype)
+        if isinstance(theta, Affine):
+            linear = linear_at_origin(theta, center)
         self.intercept_ = np.zeros(shape, theta.core.dtype)
         if center is not None:
-            self.intercept_ = linear[0] - Covariate().predict(self.tucker_, center[None])[0]
-            linear = linear[1:]
+            self.intercept_, linear = linear[0], linear[1:]
         self.covariate_coef_ = linear
 
     def _predictor(self, X: Any, covariates: Any) -> np.ndarray:
         """Linear predictors of new samples."""
         check_is_fitted(self)
+        X = self._samples(X)
+        Z = self._fitted_covariates(covariates, X)
+        eta = Covariate().predict(self.tucker_, X) + self.intercept_
+        return eta if Z is None else eta + np.tensordot(Z, self.covariate_coef_, axes=1)
+
+    def _samples(self, X: Any) -> np.ndarray:
+        """Check that samples are of the shape that the model was fitted to."""
         X = check_tensor("X", X, min_ndim=2)
         if X.shape[1:] != self.sample_shape_:
             raise ValueError(
@@ -148,10 +233,13 @@ class _TensorGLM(_TensorModel):
                 f": X has {X.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
-        eta = Covariate().predict(self.tucker_, X) + self.intercept_
+        return X
+
+    def _fitted_covariates(self, covariates: Any, X: np.ndarray) -> np.ndarray | None:
+        """Check that covariates are those that the model was fitted with."""
         columns = self.covariate_coef_.shape[0]
         if covariates is None and columns == 0:
-            return eta
+            return None
         if covariates is None:
             raise ValueError("covariates must be given: the model was fitted with them")
         Z = _check_covariates(covariates, X)
@@ -159,7 +247,7 @@ class _TensorGLM(_TensorModel):
             raise ValueError(
                 f"covariates must have as many columns as in fit, {columns}; got {Z.shape[1]}"
             )
-        return eta + np.tensordot(Z, self.covariate_coef_, axes=1)
+        return Z
 
 
 class TensorRegressor(RegressorMixin, _TensorGLM):
@@ -259,7 +347,10 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
         loss = Loss.get(self.loss)
         if loss.classes:
             raise ValueError(f"loss {loss.name!r} is for classes: use TensorClassifier")
-        return self._fit(X, check_tensor("y", y), loss, covariates, sample_weight)
+        return self._fit(X, self._response(y), loss, covariates, sample_weight)
+
+    def _response(self, y: Any) -> np.ndarray:
+        return check_tensor("y", y)
 
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Predict responses.
@@ -351,13 +442,8 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         -------
         self
         """
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        try:
-            check_classification_targets(y)
-            self.classes_, codes = np.unique(y, return_inverse=True)
-        except TypeError as error:
-            raise TypeError(f"y must hold labels of one kind, to be sorted: {error}") from error
+        labels = _check_labels(y)
+        self.classes_ = np.unique(labels)
         if len(self.classes_) == 1:
             only = self.classes_.tolist()[0]
             raise ValueError(f"y must hold at least two classes; got one class, {only!r}")
@@ -370,8 +456,18 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
             raise ValueError(
                 f"loss {loss.name!r} takes two classes; y holds {len(self.classes_)}. Use 'auto'"
             )
-        response = np.eye(len(self.classes_))[codes] if loss.one_hot else codes.astype(float)
-        return self._fit(X, response, loss, covariates, sample_weight)
+        return self._fit(X, self._encode(labels, loss), loss, covariates, sample_weight)
+
+    def _response(self, y: Any) -> np.ndarray:
+        return self._encode(_check_labels(y), self.loss_)
+
+    def _encode(self, labels: np.ndarray, loss: Loss) -> np.ndarray:
+        """Labels as 0 and 1, or one-hot."""
+        strange = np.setdiff1d(labels, self.classes_)
+        if len(strange):
+            raise ValueError(f"y must hold the classes of fit, {self.classes_}; got {strange[0]!r}")
+        codes = np.searchsorted(self.classes_, labels)
+        return np.eye(len(self.classes_))[codes] if loss.one_hot else codes.astype(float)
 
     def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return linear predictors: (n,) for two classes, (n, classes) for more."""
@@ -454,18 +550,65 @@ class TensorPCA(TransformerMixin, _TensorModel):
         -------
         self
         """
+        self._solve(self._problem(Y))
+        self.low_rank_ = self.coef_
+        self.n_features_in_ = np.shape(Y)[1 if np.ndim(Y) > 1 else 0]
+        return self
+
+    def _problem(self, Y: Any) -> Problem:
+        """Check the data and put them together with the loss and the robustifier."""
         Y = check_tensor("Y", Y, missing=True, min_ndim=2 if self.replicates else 1)
         if np.isnan(Y).all():
             raise ValueError("Y must hold at least one observed entry; got nan everywhere")
         data = Rows(None, Y if self.replicates else Y[None])
         missing = bool(np.isnan(Y).any())
-        problem = Problem(
-            data, Loss.get("squared"), Direct(), Robustifier.get(self.robust), missing=missing
-        )
-        self._solve(problem)
-        self.low_rank_ = self.coef_
-        self.n_features_in_ = Y.shape[1] if Y.ndim > 1 else Y.shape[0]
-        return self
+        robust = Robustifier.get(self.robust)
+        return Problem(data, Loss.get("squared"), Direct(), robust, missing=missing)
+
+    def confidence_intervals(
+        self,
+        Y: Any,
+        *,
+        level: float = 0.95,
+        method: str = "sandwich",
+        n_boot: int = 200,
+        random_state: Any = None,
+    ) -> Intervals:
+        """Return confidence intervals of every entry of A, from the replicates of the fit.
+
+        Only with ``replicates=True``: one tensor does not tell how much it varies.
+
+        Parameters
+        ----------
+        Y : array (n, p_1, ..., p_d)
+            As given to :meth:`fit`: the model keeps no data.
+        level, method, n_boot, random_state
+            As for :meth:`TensorRegressor.confidence_intervals`.
+
+        Returns
+        -------
+        Intervals
+            Of ``low_rank_``.
+
+        Examples
+        --------
+        >>> import tauten as tt
+        >>> data = tt.datasets.make_model("IV", 100, noise="t:1.5", rng=0)
+        >>> model = tt.TensorPCA(rank=1, replicates=True).fit(data.y)
+        >>> found = model.confidence_intervals(data.y, level=0.9)
+        >>> bool((found.lower < found.upper).all())
+        True
+        """
+        check_is_fitted(self)
+        if not self.replicates:
+            raise ValueError(
+                "confidence_intervals needs replicates=True: one tensor does not tell how much it "
+                "varies"
+            )
+        problem = self._problem(Y)
+        _check_fitted_data(problem.data, len(self.influence_), self.tucker_.shape, "Y")
+        options = {"level": level, "method": method, "n_boot": n_boot, "rng": random_state}
+        return self._intervals(problem, self.tucker_, **options)
 
     def transform(self, Y: Any) -> np.ndarray:
         """Return ``Y x_k U_kᵀ``: coordinates in the fitted subspaces.
@@ -524,6 +667,26 @@ def _check_covariates(covariates: Any, X: np.ndarray) -> np.ndarray:
         raise ValueError(f"covariates must have shape (n, c), one row per sample; got {Z.shape}")
     check_same_length(X, Z, "covariates")
     return Z.astype(X.dtype, copy=False)
+
+
+def _check_labels(y: Any) -> np.ndarray:
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    try:
+        check_classification_targets(y)
+        np.unique(y)
+    except TypeError as error:
+        raise TypeError(f"y must hold labels of one kind, to be sorted: {error}") from error
+    return y
+
+
+def _check_fitted_data(data: Rows, n: int, shape: tuple[int, ...], name: str = "y") -> None:
+    """Raise if these cannot be the data of the fit."""
+    if data.y.shape != (n, *shape):
+        raise ValueError(
+            f"{name} must be the data that the model was fitted to, of shape {(n, *shape)}; got "
+            f"{data.y.shape}"
+        )
 
 
 def _report(iteration: Iteration, theta: Tucker) -> None:

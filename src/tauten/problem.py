@@ -102,8 +102,10 @@ class Kernel:
         share = _slope if slope else _kept
         raw = list(pullback(bent))
         kept = _join([share(partial(self.robust.sample, k=k), g) for k, g in enumerate(raw)])
+        coupled = slope and self.loss.one_hot
         curvature = self.loss.curvature if slope else self.loss.weight
-        weight = self._observed(curvature(eta, y), y) * share(self.robust.score, score)
+        diagonal = self.loss.mean(eta) if coupled else curvature(eta, y)
+        weight = self._observed(diagonal, y) * share(self.robust.score, score)
         if chunk.weight is not None:
             weight = weight * column(chunk.weight, weight.ndim)
         xp, total = namespace(y), 0.0
@@ -111,6 +113,9 @@ class Kernel:
             rows = _join(list(pullback(_unit(weight[:1, ...], index))))
             rows = xp.broadcast_to(rows, kept.shape)  # in PCA all samples share one
             total = total + (kept * rows * column(weight[(..., *index)], 2)).T @ rows
+        if coupled:  # the Hessian of a softmax is diag(p) - p pᵀ
+            left, right = (_join(list(pullback(w))) for w in (weight, self.loss.mean(eta)))
+            total = total - (kept * left).T @ right
         return [total]
 
     def weight(self, eta: Array, y: Array, score: Array) -> Array:
@@ -215,6 +220,16 @@ class Problem:
         V is the second moment of the bent per-sample gradients, M their mean slope; their ratio is
         how far a robust gradient's zero lies from the truth, were the model true.
         """
+        slope, moment, _ = self.scatter(theta)
+        inverse = theta.horizontal(namespace(slope).linalg.inv(horizontal_system(theta, slope)))
+        return inverse @ moment @ inverse.T
+
+    def scatter(self, theta: Tucker) -> tuple[Array, Array, Array]:
+        """``M, V / n, g``: slope, covariance of the mean, and mean, of the bent gradients.
+
+        All blocks are flattened into one axis. Weighted samples count by the squares of their
+        weights in the covariance, as a sum of independent terms does.
+        """
         kernel = self.kernel
 
         def chunk_sums(chunk: Chunk) -> list[Any]:
@@ -224,12 +239,11 @@ class Problem:
             if chunk.weight is not None:
                 bent = bent * column(chunk.weight, 2)
             slope = kernel.curvature(theta, chunk, slope=True)
-            return [*slope, bent.T @ bent, _total_weight(chunk)]
+            total = namespace(bent).sum(bent, axis=0)
+            return [*slope, bent.T @ bent, total, _total_weight(chunk)]
 
-        slope, moment, count = self.data.map_sum(chunk_sums)
-        xp = namespace(slope)
-        inverse = theta.horizontal(xp.linalg.inv(horizontal_system(theta, slope / count)))
-        return inverse @ (moment / count) @ inverse.T / count
+        slope, moment, total, count = self.data.map_sum(chunk_sums)
+        return slope / count, moment / count**2, total / count
 
     def risk(self, theta: Tucker) -> float:
         """Expected ``‖Â - A‖²_F`` by the sandwich, at a point in canonical form."""
