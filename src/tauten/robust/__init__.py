@@ -18,8 +18,8 @@ class                     name            bounds the influence of
 
 from .adaptive import Adaptive
 from .base import Pilot, Robustifier
-from .cauchy import Cauchy
 from .catoni import Catoni
+from .cauchy import Cauchy
 from .huber import Huber
 from .mom import MedianOfMeans
 from .normclip import NormClip
