@@ -151,6 +151,14 @@ class Direct(Covariate):
         """Return A as a batch of one, and the map from scores (n, p_1, ..., p_d) to gradients."""
         return super().linearise(theta, like([1.0], theta.core))
 
+    def inner(self, tensor: Array, X: Array | None, scale: Array | None = None) -> Array:
+        """A as a batch of one."""
+        return tensor[None, ...]
+
+    def adjoint(self, score: Array, X: Array | None, scale: Array | None = None) -> Array:
+        """``Σ_i s_i``."""
+        return namespace(score).sum(score, axis=0)
+
 
 def _predict(theta: Tucker, xbar: Array, Z: Array | None) -> tuple[Array, Array]:
     """Contract projected covariates with the core; return that, and the linear predictors."""

@@ -253,13 +253,15 @@ class Problem:
         return total / count, xp.reshape(step, theta.blocks[-1].shape)
 
     def tensor_curvature(self, theta: Tucker, direction: Array) -> float:
-        """Mean of ``w_i <D, X_i>²`` over the pilot's samples, for a full tensor D."""
+        """Mean of ``w_i <D, X_i>²`` over the pilot's samples, weighted, for a full tensor D."""
         kernel, chunk = self.kernel, self.data.sample(PILOT_SIZE)
         y, eta, _ = kernel.linearise(theta, chunk)
         score = kernel.score(eta, y)
         weight = kernel.weight(eta, y, score)
+        if chunk.weight is not None:
+            weight = weight * column(chunk.weight, weight.ndim)
         moved = self.design.inner(direction, chunk.X, kernel.shrink(chunk)[2])
-        return float(namespace(y).sum(weight * moved**2)) / chunk.y.shape[0]
+        return float(namespace(y).sum(weight * moved**2) / _total_weight(chunk))
 
     def predictors(self, theta: Tucker) -> Array:
         """Linear predictors of all samples."""

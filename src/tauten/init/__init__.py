@@ -22,8 +22,9 @@ from ..designs import Covariate, Direct
 from ..problem import Problem
 from ..tucker import Tucker
 from .base import Start, tensor_shape, with_linear
-from .decomposition import decompose
+from .decomposition import decompose, pseudo_huber
 from .multistart import random
+from .nuclear_norm import nuclear, nuclear_literal
 from .thresholding import iht, spectral, tangent
 
 __all__ = [
@@ -31,6 +32,9 @@ __all__ = [
     "Start",
     "decompose",
     "iht",
+    "nuclear",
+    "nuclear_literal",
+    "pseudo_huber",
     "random",
     "spectral",
     "start",
@@ -67,6 +71,12 @@ def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Gener
 
 
 STARTS: dict[type, dict[str, Start]] = {
-    Covariate: {"iht": iht, "spectral": spectral, "random": random},
-    Direct: {"decompose": decompose, "random": random},
+    Covariate: {
+        "iht": iht,
+        "spectral": spectral,
+        "nuclear": nuclear,
+        "nuclear-literal": nuclear_literal,
+        "random": random,
+    },
+    Direct: {"decompose": decompose, "pseudo-huber": pseudo_huber, "random": random},
 }
