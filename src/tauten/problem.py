@@ -307,6 +307,12 @@ class PilotFit:
         y, eta, _ = self._plain.linearise(self._theta, self._chunk)
         return to_numpy(self._plain.loss.score(eta, y))
 
+    def values(self) -> np.ndarray:
+        """Losses of the samples, summed over the entries of a response."""
+        y, eta, _ = self._plain.linearise(self._theta, self._chunk)
+        entries = to_numpy(self._plain.loss.value(eta, y))
+        return np.nansum(entries.reshape(entries.shape[0], -1), axis=1)
+
     def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
         """Per-sample gradients of each block, from scores bent by `bend`."""
         y, eta, pullback = self._plain.linearise(self._theta, self._chunk)

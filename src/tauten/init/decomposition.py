@@ -78,7 +78,7 @@ def pseudo_huber(
         problem = replace(problem, robust=bend).calibrate(theta)
         gradient, _ = problem.tensor_gradient(theta)
         step = 1 / max(problem.mean_curvature(theta), 0.25)
-        new = hooi(theta.full() - step * gradient, rank, n_iter=1)
+        new = hooi(theta.full() - step * gradient, rank, n_iter=1, start=theta)
         change, theta = new.distance(theta), new
         if change <= tol * theta.norm():
             break

@@ -103,7 +103,7 @@ def smoothness(problem: Problem, theta: Tucker) -> float:
     norm = namespace(y).linalg.vector_norm
     weight = float(namespace(y).max(problem.loss.weight(eta, y)))
     tensor, largest = design.adjoint(problem.kernel.score(eta, y), chunk.X, scale), 0.0
-    for _ in range(8):
+    for _ in range(15):
         tensor = tensor / max(float(norm(tensor)), 1e-300)
         tensor = design.adjoint(design.inner(tensor, chunk.X, scale), chunk.X, scale)
         largest = float(norm(tensor)) / y.shape[0]
