@@ -165,6 +165,14 @@ class Direct(Covariate):
         """Return A as a batch of one."""
         return self.linearise(theta, X)[0]
 
+    def inner(self, tensor: Array, X: Array | None, scale: Array | None = None) -> Array:
+        """A as a batch of one."""
+        return tensor[None, ...]
+
+    def adjoint(self, score: Array, X: Array | None, scale: Array | None = None) -> Array:
+        """``Σ_i s_i``."""
+        return namespace(score).sum(score, axis=0)
+
 
 def _predict(theta: Tucker, xbar: Array, Z: Array | None) -> tuple[Array, Array]:
     """Contract projected covariates with the core; return that, and the linear predictors."""

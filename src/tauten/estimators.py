@@ -271,7 +271,7 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
         ``"auto"``, ``"newton"``, ``"gd"`` (Algorithm 1): see :mod:`tauten.solver`.
     fit_intercept : bool
     random_state : int, Generator or None
-        For ``init="random"``.
+        For ``init="random"`` and ``"restarts"``, which is the default where samples are few.
     verbose : int
         1 writes a line per iteration to the standard error.
 

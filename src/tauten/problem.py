@@ -256,21 +256,19 @@ class Problem:
         flat = xp.concat([xp.reshape(s, (-1,)) for s in scales])
         return float(xp.sum(flat * xp.linalg.diagonal(covariance)[: flat.shape[0]]))
 
-    def mean_curvature(self, theta: Tucker) -> float:
-        """Mean over samples and response entries of the loss's (bent) curvature."""
+    def entry_curvature(self, theta: Tucker) -> Array:
+        """Curvature to take a step with at each response entry, averaged over the samples."""
         kernel = self.kernel
 
         def sums(chunk: Chunk) -> list[Any]:
             y, eta = kernel.predict(theta, chunk)
-            score = kernel.score(eta, y)
-            weight = kernel.weight(eta, y, score)
-            entries = math.prod(weight.shape[1:])
+            weight = kernel.weight(eta, y, kernel.score(eta, y))
             if chunk.weight is not None:
                 weight = weight * column(chunk.weight, weight.ndim)
-            return [namespace(y).sum(weight), entries * _total_weight(chunk)]
+            return [namespace(y).sum(weight, axis=0), _total_weight(chunk)]
 
-        total, size = self.data.map_sum(sums)
-        return float(total) / float(size)
+        total, count = self.data.map_sum(sums)
+        return total / count
 
     def tensor_gradient(self, theta: Tucker) -> tuple[Array, Array | None]:
         """Gradient with respect to the full tensor A, and the Newton step of the linear block."""
@@ -283,13 +281,15 @@ class Problem:
         return total / count, xp.reshape(step, theta.blocks[-1].shape)
 
     def tensor_curvature(self, theta: Tucker, direction: Array) -> float:
-        """Mean of ``w_i <D, X_i>²`` over the pilot's samples, for a full tensor D."""
+        """Mean of ``w_i <D, X_i>²`` over the pilot's samples, weighted, for a full tensor D."""
         kernel, chunk = self.kernel, self.data.sample(PILOT_SIZE)
         y, eta = kernel.predict(theta, chunk)
         score = kernel.score(eta, y)
         weight = kernel.weight(eta, y, score)
+        if chunk.weight is not None:
+            weight = weight * column(chunk.weight, weight.ndim)
         moved = self.design.inner(direction, chunk.X, kernel.shrink(chunk)[2])
-        return float(namespace(y).sum(weight * moved**2)) / chunk.y.shape[0]
+        return float(namespace(y).sum(weight * moved**2) / _total_weight(chunk))
 
     def scores(self, theta: Tucker) -> np.ndarray:
         """Scores of all samples, shrunk but not bent; nan where the response is missing."""
@@ -357,6 +357,12 @@ class PilotFit:
         """Scores of the samples, nan where the response is missing."""
         y, eta = self._plain.predict(self._theta, self._chunk)
         return to_numpy(self._plain.loss.score(eta, y))
+
+    def values(self) -> np.ndarray:
+        """Losses of the samples, summed over the entries of a response."""
+        y, eta, _ = self._plain.linearise(self._theta, self._chunk)
+        entries = to_numpy(self._plain.loss.value(eta, y))
+        return np.nansum(entries.reshape(entries.shape[0], -1), axis=1)
 
     def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
         """Per-sample gradients of each block, from scores bent by `bend`."""

@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold
 
 from ._array import like, to_numpy
 from ._checks import feasible_rank
-from .init import start, tensor_shape
+from .init import degrees_of_freedom, start, tensor_shape
 from .problem import Problem
 from .robust import Adaptive
 from .robust.thresholds import MAD
@@ -30,18 +30,6 @@ QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 Rank = tuple[int, ...]
 
 
-def degrees_of_freedom(shape: Sequence[int], rank: Sequence[int]) -> int:
-    """Dimension ``Σ (p_k r_k - r_k²) + Π r_k`` of the set of tensors of a Tucker rank.
-
-    Examples
-    --------
-    >>> degrees_of_freedom((10, 10, 10), (3, 3, 3))
-    90
-    """
-    pairs = zip(shape, rank, strict=True)
-    return sum(p * r - r * r for p, r in pairs) + math.prod(rank)
-
-
 @dataclass(frozen=True)
 class RankPath:
     """The ranks tried, in order, with their criterion; the least one is chosen."""
@@ -52,7 +40,11 @@ class RankPath:
 
 
 def select_rank(
-    problem: Problem, *, criterion: str = "bic", rng: np.random.Generator, largest: int = LARGEST_RANK
+    problem: Problem,
+    *,
+    criterion: str = "bic",
+    rng: np.random.Generator,
+    largest: int = LARGEST_RANK,
 ) -> RankPath:
     """Choose Tucker ranks: the best equal ranks, then moves of one or two modes by one.
 
@@ -142,7 +134,9 @@ def _cross_validated(
     folds = list(_folds(problem, rng))
 
     def cost(rank: Rank) -> float:
-        return float(np.mean([_validate(_pilot_fit(train, rank, rng), test) for train, test in folds]))
+        return float(
+            np.mean([_validate(_pilot_fit(train, rank, rng), test) for train, test in folds])
+        )
 
     return cost
 

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ._array import Array, namespace, quiet
+from ._array import namespace, quiet
+from ._checks import check_number
 from .problem import Gradient, Problem, horizontal_system
 from .registry import Registered
 from .tucker import Tucker, unfold
@@ -87,6 +88,11 @@ class Solver(Registered):
         self.n_iter = n_iter
         self.tol = tol
 
+    def check(self) -> None:
+        """Raise unless the parameters make sense."""
+        check_number("n_iter", self.n_iter, integer=True)
+        check_number("tol", self.tol, zero=True)
+
     def gauge(self, theta: Tucker) -> Tucker:
         """Return the same tensor with the factors this solver wants."""
         return theta
@@ -110,6 +116,7 @@ class Solver(Registered):
         -------
         Result
         """
+        self.check()
         history: list[Iteration] = []
         theta = self.gauge(theta)
         largest = GROWTH * max(theta.norm(), 1.0)
@@ -173,6 +180,13 @@ class GradientDescent(Solver, name="gd"):
         self.a = a
         self.b = b
 
+    def check(self) -> None:
+        """Raise unless the parameters make sense."""
+        super().check()
+        check_number("step_size", self.step_size)
+        check_number("a", self.a, zero=True)
+        check_number("b", self.b)
+
     def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
         """One iteration of Algorithm 1."""
         new = list(theta.map(lambda x, g: x - self.step_size * g, gradient.blocks).blocks)
@@ -185,8 +199,8 @@ class ScaledDescent(Solver, name="scaled"):
     """Gradient descent in the whitened gauge, for PCA: as fast as the factors' conditioning allows.
 
     With orthonormal factors, ``S ← S - h G_0`` and
-    ``U_k ← U_k - h (I - U_k U_kᵀ) G_k (S_(k) S_(k)ᵀ)⁻¹``, h the inverse of the loss's mean
-    curvature: when every entry of A is observed directly, this is a Gauss-Newton step.
+    ``U_k ← U_k - h (I - U_k U_kᵀ) G_k (S_(k) S_(k)ᵀ)⁻¹``, h the inverse of the loss's
+    largest curvature at any entry: when all entries are observed, this is a Gauss-Newton step.
 
     Parameters
     ----------
@@ -203,7 +217,7 @@ class ScaledDescent(Solver, name="scaled"):
     def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
         """One whitened step."""
         xp = namespace(theta.core)
-        h = 1 / max(problem.mean_curvature(theta), 1e-3)
+        h = 1 / max(float(xp.max(problem.entry_curvature(theta))), 1e-3)
         blocks = [theta.core - h * gradient.blocks.core]
         for k, (u, g) in enumerate(zip(theta.factors, gradient.blocks.factors, strict=True)):
             s = unfold(theta.core, k)
@@ -233,14 +247,15 @@ class Newton(Solver, name="newton"):
     curvature = True
 
     def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
-        """One Gauss-Newton step, no longer than A itself."""
+        """One Gauss-Newton step, no longer than A or the core's own part of it."""
         xp = namespace(theta.core)
         flat = xp.concat([xp.reshape(g, (-1,)) for g in gradient.blocks.blocks])
         system = horizontal_system(theta, gradient.curvature)
         step = xp.linalg.solve(system, -theta.horizontal(flat[:, None]))[:, 0]
         direction = theta.with_blocks(theta.split(step))
         length = _tangent_norm(theta, direction)
-        shrink = min(1.0, max(theta.norm(), 1e-300) / max(length, 1e-300))
+        longest = max(theta.norm(), float(xp.linalg.vector_norm(direction.core)))
+        shrink = longest / max(longest, length, 1e-300)
         return theta.map(lambda x, d: x + shrink * d, direction)
 
 

@@ -382,8 +382,15 @@ def hosvd(tensor: Array, rank: Sequence[int]) -> Tucker:
     return Tucker(multi_mode_dot(tensor, [u.T for u in factors]), tuple(factors))
 
 
-def hooi(tensor: Array, rank: Sequence[int], *, n_iter: int = 50, tol: float = 1e-10) -> Tucker:
-    """Higher-order orthogonal iteration (De Lathauwer et al., 2000) from the HOSVD.
+def hooi(
+    tensor: Array,
+    rank: Sequence[int],
+    *,
+    n_iter: int = 50,
+    tol: float = 1e-10,
+    start: Tucker | None = None,
+) -> Tucker:
+    """Higher-order orthogonal iteration (De Lathauwer et al., 2000), by default from the HOSVD.
 
     Alternates over the modes until the norm of the core stops growing, relatively by `tol`.
 
@@ -395,7 +402,7 @@ def hooi(tensor: Array, rank: Sequence[int], *, n_iter: int = 50, tol: float = 1
     True
     """
     xp = namespace(tensor)
-    point = hosvd(tensor, rank)
+    point = hosvd(tensor, rank) if start is None else start
     norm = float(xp.linalg.vector_norm(point.core))
     for _ in range(n_iter):
         factors = list(point.factors)

@@ -7,6 +7,7 @@ class                     name            bounds the influence of
 :class:`Truncate`         ``truncate``    responses and covariates
 :class:`Huber`            ``huber``       responses
 :class:`Cauchy`           ``cauchy``      responses
+:class:`PseudoHuber`      ``pseudohuber`` responses
 :class:`Shrink`           ``shrink``      covariates
 :class:`NormClip`         ``normclip``    responses and covariates
 :class:`MedianOfMeans`    ``mom``         responses and covariates
@@ -18,11 +19,12 @@ class                     name            bounds the influence of
 
 from .adaptive import Adaptive
 from .base import Pilot, Robustifier
-from .cauchy import Cauchy
 from .catoni import Catoni
+from .cauchy import Cauchy
 from .huber import Huber
 from .mom import MedianOfMeans
 from .normclip import NormClip
+from .pseudohuber import PseudoHuber
 from .rank import HodgesLehmann
 from .shrink import Shrink
 from .truncate import Truncate
@@ -36,6 +38,7 @@ __all__ = [
     "MedianOfMeans",
     "NormClip",
     "Pilot",
+    "PseudoHuber",
     "Robustifier",
     "Shrink",
     "Truncate",

@@ -125,9 +125,7 @@ def choose_bend(pilot: Pilot) -> Huber:
     if np.isinf(scale):
         return Huber(np.inf).calibrate()
     bends = [
-        family(factor * scale).calibrate()
-        for family, factors in FACTORS
-        for factor in factors
+        family(factor * scale).calibrate() for family, factors in FACTORS for factor in factors
     ]
     fits = [location_variance(bend.score, scores) for bend in bends]
     variances = [variance for variance, _ in fits]

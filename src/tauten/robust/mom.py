@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Self
 
 from sklearn.base import clone
@@ -37,7 +38,7 @@ class MedianOfMeans(Robustifier, name="mom"):
     def calibrate(self, pilot: Pilot | None = None) -> Self:
         """Check that there are at least as many samples as blocks."""
         most = self.n_blocks if pilot is None else pilot.n
-        if self.n_blocks != int(self.n_blocks) or not 1 <= self.n_blocks <= most:
+        if not isinstance(self.n_blocks, Integral) or not 1 <= self.n_blocks <= most:
             raise ValueError(
                 f"n_blocks must be a whole number from 1 to the number of samples, {most}; "
                 f"got {self.n_blocks}"

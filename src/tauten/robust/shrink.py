@@ -43,7 +43,10 @@ class Shrink(Robustifier, name="shrink"):
         """Check omega, or take the median norm."""
         new = clone(self)
         auto = isinstance(self.omega, str) and self.omega == "auto"
-        new.omega_ = positive("omega", np.median(required(pilot).norms()) if auto else self.omega)
+        if auto:  # covariates that are mostly zero have no norm to shrink to
+            new.omega_ = float(np.median(required(pilot).norms())) or np.inf
+        else:
+            new.omega_ = positive("omega", self.omega)
         return new
 
     def shrink(self, X: Array, center: Array | None = None) -> Array | None:

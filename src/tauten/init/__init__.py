@@ -1,0 +1,113 @@
+"""Starting points. Each is a function of a problem and a rank that returns a point.
+
+===================  ======================================================================
+name                 what it does
+===================  ======================================================================
+``iht``              robust hard thresholding from zero until it settles: the default
+``restarts``         the best of iht, spectral and six bootstrapped ones, after a short robust
+                     fit from each: the default where samples are few
+``spectral``         low-rank part of the robust gradient at zero (truncated cross-moment)
+``nuclear``          the paper's: nuclear-norm penalised Huber or likelihood fit, cut to rank;
+                     on the most square matricisation of A
+``nuclear-literal``  the same on the paper's matricisation, response by covariate modes
+``decompose``        PCA: low-rank part of the winsorised data: the default there
+``pseudo-huber``     PCA: the paper's, low-rank fit of least pseudo-Huber loss
+``random``           random orthonormal factors and core, with the norm of the default start
+===================  ======================================================================
+
+Samples are few, for ``"auto"``, when there are less than four responses per degree of freedom of
+A: from there on iht ends where a start at the truth would, below it often does not, and eight short
+fits are worth their time. That is for losses of the residual; with classes all end in one place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._array import like
+from .._checks import check_theta
+from ..designs import Covariate, Direct
+from ..problem import Problem
+from ..tucker import Tucker
+from .base import Start, degrees_of_freedom, tensor_shape, with_linear
+from .decomposition import decompose, pseudo_huber
+from .multistart import random, restarts
+from .nuclear_norm import nuclear, nuclear_literal
+from .thresholding import iht, spectral, tangent
+
+__all__ = [
+    "STARTS",
+    "Start",
+    "decompose",
+    "default",
+    "degrees_of_freedom",
+    "iht",
+    "nuclear",
+    "nuclear_literal",
+    "pseudo_huber",
+    "random",
+    "restarts",
+    "spectral",
+    "start",
+    "tangent",
+    "tensor_shape",
+    "with_linear",
+]
+
+ENOUGH = 4  # responses per degree of freedom of A
+
+
+def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Generator) -> Tucker:
+    """Return a starting point by name, or check and complete the given one.
+
+    Parameters
+    ----------
+    init : str or Tucker
+        A name above, ``"auto"``, or a point.
+    problem : Problem
+    rank : sequence of int
+    rng : Generator
+        For ``"random"`` and ``"restarts"``.
+    """
+    if isinstance(init, Tucker):
+        check_theta(init, tensor_shape(problem), "init")
+        return with_linear(problem, init.map(lambda block: like(block, problem.data.y)))
+    starts = STARTS[type(problem.design)]
+    if isinstance(init, str) and init == "auto":
+        init = default(problem, rank)
+    if not isinstance(init, str) or init not in starts:
+        raise ValueError(
+            f"init must be a Tucker point, 'auto' or one of {', '.join(sorted(starts))} for this "
+            f"model; got {init!r}"
+        )
+    return starts[init](problem, rank, rng)
+
+
+def default(problem: Problem, rank: Sequence[int]) -> str:
+    """Name of the start that ``"auto"`` stands for.
+
+    A rank that leaves A free has one local fit only, whatever the start.
+    """
+    if problem.data.X is None or not problem.loss.residual:
+        return problem.design.init
+    shape = tensor_shape(problem)
+    dof = degrees_of_freedom(shape, rank)
+    few = math.prod(problem.data.y.shape) < ENOUGH * dof
+    return "restarts" if few and dof < math.prod(shape) else problem.design.init
+
+
+STARTS: dict[type, dict[str, Start]] = {
+    Covariate: {
+        "iht": iht,
+        "spectral": spectral,
+        "nuclear": nuclear,
+        "nuclear-literal": nuclear_literal,
+        "restarts": restarts,
+        "random": random,
+    },
+    Direct: {"decompose": decompose, "pseudo-huber": pseudo_huber, "random": random},
+}

@@ -1,0 +1,57 @@
+"""What the starting points share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .._array import like, namespace, quiet, to_numpy
+from ..problem import Problem
+from ..tucker import Affine, Tucker
+
+Start = Callable[[Problem, Sequence[int], np.random.Generator], Tucker]
+
+
+def tensor_shape(problem: Problem) -> tuple[int, ...]:
+    """Shape of the coefficient tensor A of a problem."""
+    X, y = problem.data.X, problem.data.y
+    return tuple(y.shape[1:]) if X is None else (*X.shape[1:], *y.shape[1:])
+
+
+def degrees_of_freedom(shape: Sequence[int], rank: Sequence[int]) -> int:
+    """Dimension of the Tucker tensors of a rank: ``Σ (p_k r_k - r_k²) + Π r_k``.
+
+    Examples
+    --------
+    >>> degrees_of_freedom((10, 10, 10), (3, 3, 3))
+    90
+    """
+    return sum(p * r - r * r for p, r in zip(shape, rank, strict=True)) + math.prod(rank)
+
+
+def with_linear(problem: Problem, theta: Tucker) -> Tucker:
+    """Add the vector coefficients a problem needs: the first, the intercept, at y's location."""
+    Z, y = problem.data.Z, problem.data.y
+    if Z is None or isinstance(theta, Affine):
+        return theta
+    responses = to_numpy(problem.data.sample(2000).y)
+    location = np.median(responses, axis=0) if problem.loss.residual else responses.mean(axis=0)
+    linear = np.zeros((Z.shape[1], *y.shape[1:]))
+    if bool(namespace(Z).all(Z[:, 0] == 1)):
+        # The link of a mean at the edge of its domain (a class or a count that these responses
+        # lack) is infinite; log 2n stands for a share of less than one in n.
+        far = np.log(2 * len(responses))
+        with quiet():
+            link = to_numpy(problem.loss.link(like(location, y)))
+        linear[0] = np.nan_to_num(link, nan=0.0, posinf=far, neginf=-far)
+    return Affine(theta.core, theta.factors, like(linear, y))
+
+
+def zero(problem: Problem, rank: Sequence[int]) -> Tucker:
+    """The zero tensor as a point of the given ranks."""
+    y = problem.data.y
+    shape = tensor_shape(problem)
+    factors = [like(np.eye(p, r), y) for p, r in zip(shape, rank, strict=True)]
+    return Tucker(like(np.zeros(tuple(rank)), y), tuple(factors))
