@@ -60,6 +60,7 @@ LOSSES = {
         lambda eta, y: np.logaddexp(0, eta) - y * eta,
         lambda eta, y: expit(eta) - y,
         lambda eta, y: expit(eta) * expit(-eta),
+        bound=lambda eta, y: (expit(eta) * expit(-eta) + np.tanh(eta / 2) / (2 * eta)) / 2,
     ),
     "multinomial": Loss(
         lambda eta, y: -y * log_softmax(eta, axis=-1),

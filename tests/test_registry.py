@@ -47,7 +47,7 @@ def test_families_share_names_but_no_registry():
         ("truncate:tau=auto", Truncate, {"tau": "auto"}),
         ("truncate:tau='auto'", Truncate, {"tau": "auto"}),
         ("rank:n_blocks=7", HodgesLehmann, {"n_blocks": 7}),
-        ("auto:nu=1,tau=inf", Adaptive, {"omega": math.inf, "nu": 1, "tau": math.inf}),
+        ("auto:nu=1,tau=inf", Adaptive, {"omega": "auto", "nu": 1, "tau": math.inf}),
     ],
 )
 def test_specs(spec, cls, parameters):

@@ -56,7 +56,7 @@ def test_newton_of_a_vector_is_scikit_learns_fit(loss, vectors):
     result = Newton(tol=1e-11).run(problem, theta)
     assert result.converged, result.reason
     np.testing.assert_allclose(coefficients(result.theta), expected, atol=1e-7)
-    assert result.n_iter < 15
+    assert result.n_iter < 30  # to 1e-11; steps with half a bound converge linearly
 
 
 @pytest.mark.parametrize("loss", REFERENCES)

@@ -348,7 +348,8 @@ class PilotFit:
 
     def __init__(self, problem: Problem, theta: Tucker) -> None:
         self.n, self.n_blocks = problem.data.n, len(theta.blocks)
-        self.residual, self.direct = problem.loss.residual, problem.data.X is None
+        self.residual, self.classes = problem.loss.residual, problem.loss.classes
+        self.direct = problem.data.X is None
         self._problem = problem
         self._plain = replace(problem, robust=Robustifier()).kernel
         self._chunk, self._theta = problem.data.sample(PILOT_SIZE), theta

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._array import like, to_numpy
+from .._array import like, namespace, to_numpy
 from ..problem import Problem
 from ..robust import PseudoHuber
 from ..robust.thresholds import MAD
@@ -77,7 +77,8 @@ def pseudo_huber(
     for _ in range(n_iter):
         problem = replace(problem, robust=bend).calibrate(theta)
         gradient, _ = problem.tensor_gradient(theta)
-        step = 1 / max(float(xp.max(problem.entry_curvature(theta))), 0.25)
+        largest = namespace(gradient).max(problem.entry_curvature(theta))
+        step = 1 / max(float(largest), 0.25)
         new = hooi(theta.full() - step * gradient, rank, n_iter=1, start=theta)
         change, theta = new.distance(theta), new
         if change <= tol * theta.norm():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._array import Array, namespace
+from .._array import Array, namespace, ratio
 from .base import Loss
 
 
@@ -34,6 +34,15 @@ class Logistic(Loss, name="logistic"):
         """``P(1 | η) P(0 | η)``."""
         xp = namespace(eta)
         return self.mean(eta) * self.mean(-eta) * xp.ones_like(y)
+
+    def weight(self, eta: Array, y: Array) -> Array:
+        """Mean of the curvature and of ``tanh(η/2) / 2η``, that of a quadratic above the loss.
+
+        The curvature alone vanishes where the classes are far apart, and steps run away; a step
+        with no less than half a bound's curvature cannot raise the loss.
+        """
+        bound = ratio(self.mean(eta) - 0.5, eta, otherwise=namespace(eta).ones_like(eta) / 4)
+        return (self.curvature(eta, y) + bound) / 2
 
     def mean(self, eta: Array) -> Array:
         """``P(1 | η) = 1 / (1 + exp(-η))``."""

@@ -20,6 +20,7 @@ class Pilot(Protocol):
     n: int
     n_blocks: int
     residual: bool  # whether the loss is one of the residual
+    classes: bool  # whether it is one of classes
     direct: bool  # whether A is seen directly, as in PCA
 
     def scores(self) -> np.ndarray:

@@ -89,11 +89,18 @@ def sandwich(
     bend : callable, optional
         How scores are bent before they make a gradient.
     """
+    if pilot.classes:  # most scores of a good fit are about zero, and tell no scale
+        bend = _undecided
     canonical = pilot.canonical()
     scales = entry_scales(canonical.gradients(bend))
     risks = [canonical.risk(make([c * s for s in scales])) for c in FACTORS]
     factor = gentlest(FACTORS, risks, SLACK)
     return [factor * s for s in entry_scales(pilot.gradients(bend))]
+
+
+def _undecided(scores: Any) -> Any:
+    """Scores of samples whose class is anybody's guess."""
+    return 0 * scores + 0.5
 
 
 def gentlest(candidates: Sequence[Any], costs: Sequence[float], slack: float) -> Any:
