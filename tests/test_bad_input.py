@@ -16,10 +16,10 @@ from tauten.robust import Adaptive, Catoni, Huber, MedianOfMeans, NormClip, Shri
 from tauten.solver import GradientDescent, Newton
 
 N, SHAPE = 60, (4, 3)
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(N, *SHAPE))
-Y = X.sum(axis=(1, 2)) + 0.5 * RNG.normal(size=N)
-LABELS = (Y + 2 * RNG.normal(size=N) > 0).astype(int)
+X = np.random.default_rng(0).normal(size=(N, *SHAPE))
+NOISE = np.random.default_rng(1).normal(size=(3, N))
+Y = X.sum(axis=(1, 2)) + 0.5 * NOISE[0]
+LABELS = (Y + 3 * NOISE[1] > 0).astype(int)
 MODELS = ["regressor", "classifier", "pca"]
 NAMES = {"regressor": "X", "classifier": "X", "pca": "Y"}  # what their first argument is called
 WRONG = (ValueError, TypeError)
@@ -355,7 +355,15 @@ def test_start_at_zero_or_of_lower_rank_is_left():
 # ------------------------------------------------- weights and covariates
 
 
-@pytest.mark.parametrize("model", [TensorRegressor(1), TensorClassifier(1, robust="none")], ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [
+        TensorRegressor(1),
+        TensorClassifier(1, robust="none"),
+        TensorClassifier(1, robust="none", class_weight="balanced"),
+    ],
+    ids=["regressor", "classifier", "balanced"],
+)
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
@@ -373,6 +381,12 @@ def test_sample_weights(model, weight, message):
     y = Y if isinstance(model, TensorRegressor) else LABELS
     with pytest.raises(ValueError, match=message):
         model.fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("class_weight", ["even", 3, {0: -1.0, 1: 1.0}], ids=str)
+def test_class_weights(class_weight):
+    with pytest.raises(WRONG, match=r"class_weight|[Nn]egative"):
+        TensorClassifier(1, robust="none", class_weight=class_weight).fit(X, LABELS)
 
 
 @pytest.mark.parametrize(
@@ -463,7 +477,7 @@ def test_predicting_nothing(fitted):
 
 @pytest.mark.parametrize("model", [TensorRegressor(1), TensorClassifier(1, robust="none")], ids=str)
 def test_predicting_with_other_covariates(model):
-    Z = RNG.normal(size=(N, 2))
+    Z = NOISE[[0, 2]].T
     model.fit(X, Y if isinstance(model, TensorRegressor) else LABELS, covariates=Z)
     with pytest.raises(ValueError, match=r"^covariates must be given: .*fitted with them"):
         model.predict(X)
@@ -537,7 +551,7 @@ def test_constant_covariate_tensors_of_classes(robust):
 def test_mostly_zero_covariates():
     """More than half of the samples are nothing but zeros: no scale to be read off the median."""
     sparse = X * (np.arange(N) % 3 == 0)[:, None, None]
-    y = sparse.sum(axis=(1, 2)) + 0.1 * RNG.normal(size=N)
+    y = sparse.sum(axis=(1, 2)) + 0.1 * NOISE[2]
     fitted = finite_or_said("regressor", sparse, y)
     np.testing.assert_allclose(fitted.coef_, np.ones(SHAPE), atol=0.2)
 
@@ -632,7 +646,8 @@ def test_a_replicate_without_entries_is_as_good_as_gone():
 
 @pytest.mark.parametrize("robust", ["none", "auto"])
 def test_a_row_without_entries_does_not_spoil_the_others(robust):
-    data = np.outer(np.arange(1.0, 7.0), np.arange(1.0, 6.0)) + 0.01 * RNG.normal(size=(9, 6, 5))
+    rng = np.random.default_rng(2)
+    data = np.outer(np.arange(1.0, 7.0), np.arange(1.0, 6.0)) + 0.01 * rng.normal(size=(9, 6, 5))
     complete = finite_or_said("pca", data[:, 1:], replicates=True, robust=robust)
     data[:, 0] = np.nan
     fitted = finite_or_said("pca", data, replicates=True, robust=robust)

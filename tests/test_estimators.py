@@ -44,7 +44,7 @@ SMOOTH = ["none", "auto", "huber", "cauchy", "truncate", "normclip", "catoni", "
 SOME = ["none", "auto", "truncate", "normclip"]
 INSTANCES = [
     Truncate(2.0),
-    Truncate([2.0, 3.0, 3.0, 3.0]),
+    Truncate([2.0, 3.0, 3.0]),  # core and factors
     Truncate(np.inf),
     Huber(1.5),
     Shrink(4.0),
@@ -318,8 +318,9 @@ def test_weighted_least_squares(fit_intercept):
 FIXED = ["none", Huber(1.0), Truncate(1.5), NormClip(2.0), Catoni(3.0)]  # thresholds as given
 
 
-@pytest.mark.parametrize("robust", FIXED, ids=str)
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    ("robust", "fit_intercept"), [*((r, True) for r in FIXED), (Truncate(1.5), False)], ids=str
+)
 def test_integer_weights_are_repeated_rows(robust, fit_intercept):
     X, y, weight = weighted()
     model = TensorRegressor(1, robust=robust, fit_intercept=fit_intercept, solver=TIGHT)
@@ -356,12 +357,13 @@ def test_uneven_weights_do_not_break_the_start():
 
 
 @pytest.mark.filterwarnings(NO_CONVERGENCE)
-@pytest.mark.parametrize("robust", [*NAMES, *INSTANCES, "truncate:tau=3"], ids=str)
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    ("robust", "fit_intercept"),
+    [*((name, True) for name in [*NAMES, "truncate:tau=3"]), *((r, False) for r in INSTANCES)],
+    ids=str,
+)
 def test_every_robustifier_finds_the_truth(robust, fit_intercept):
     data = make_model("I", 400, shape=(5, 4), noise="t:3", rng=0)
-    if not fit_intercept and isinstance(robust, Truncate) and isinstance(robust.tau, list):
-        robust = Truncate(robust.tau[:-1])
     model = TensorRegressor(1, robust=robust, fit_intercept=fit_intercept).fit(data.X, data.y)
     assert relative_error(model.coef_, data.truth) < 0.15
     assert model.robust_ is not robust
@@ -633,7 +635,7 @@ def test_cross_validation_of_classifiers():
 
 
 @pytest.mark.filterwarnings(NO_CONVERGENCE)
-@pytest.mark.parametrize("robust", NAMES)
+@pytest.mark.parametrize("robust", ["none", "auto", "truncate", "rank"])
 def test_a_second_fit_is_the_same(robust):
     data = make_model("I", 100, shape=(4, 3), noise="t:2", rng=0)
     model = TensorRegressor(1, robust=robust).fit(data.X, data.y)
@@ -654,10 +656,11 @@ def test_random_start_follows_random_state():
     np.testing.assert_array_equal(one_step(0), one_step(0))
     assert np.abs(one_step(0) - one_step(1)).max() > 0.01
     np.testing.assert_array_equal(one_step(np.random.default_rng(0)), one_step(0))
+    np.testing.assert_array_equal(one_step(None), one_step(None))
 
 
-@pytest.mark.parametrize("x_shape", [(4,), (4, 3), (2, 3, 2)])
-@pytest.mark.parametrize("y_shape", [(), (1,), (3,), (2, 3)])
+@pytest.mark.parametrize("x_shape", [(4,), (2, 3, 2)])
+@pytest.mark.parametrize("y_shape", [(), (1,), (2, 3)])
 def test_shapes(x_shape, y_shape):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, *x_shape)), rng.normal(size=(60, *y_shape))
@@ -799,6 +802,22 @@ def test_weighted_classes():
     np.testing.assert_allclose(mine.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("class_weight", "weighted_samples"),
+    [("balanced", False), ({"a": 1.0, "b": 5.0}, False), ({"a": 1.0, "b": 5.0}, True)],
+    ids=str,
+)
+def test_class_weights(class_weight, weighted_samples):
+    X, y = labels(seed=3)
+    y = np.where(y > 0, "b", "a")
+    weight = np.random.default_rng(1).uniform(0.5, 3, size=len(y)) if weighted_samples else None
+    mine = TensorClassifier(1, robust="none", solver=TIGHT, class_weight=class_weight)
+    theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000, class_weight=class_weight)
+    for model in (mine, theirs):
+        model.fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(mine.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+
+
 def test_classifier_with_covariates():
     X, y = labels()
     mine = TensorClassifier(1, robust="none", solver=TIGHT).fit(X[:, :2], y, covariates=X[:, 2:])
@@ -840,6 +859,7 @@ def test_labels_of_any_kind(names):
     assert model.score(X, names[y]) > best
 
 
+@pytest.mark.filterwarnings(NO_CONVERGENCE)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_shapes_of_class_predictions(classes):
     rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from tauten.metrics import relative_error
 from tauten.problem import Problem
 from tauten.tucker import Affine
 
-REGRESSION, PCA = ["iht", "spectral", "random"], ["decompose", "random"]
+REGRESSION, PCA = sorted(init.STARTS[Covariate]), sorted(init.STARTS[Direct])
 
 
 def regression(data, *, intercept=False, loss="squared", weight=None):
@@ -36,21 +36,19 @@ def rng(seed=0):
 
 
 @pytest.mark.parametrize("name", [*REGRESSION, "auto"])
-@pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize(
-    ("shape", "rank", "order"),
+    ("shape", "rank", "order", "intercept"),
     [
-        ((5,), (1,), 1),
-        ((5, 4), (2, 2), 2),
-        ((5, 4), (2, 2), 1),
-        ((4, 3, 2), (2, 2, 1), 3),
-        ((4, 3, 2), (1, 2, 2), 1),
-        ((3, 2, 2, 2), (1, 2, 1, 2), 4),
-        ((2, 2, 2, 2, 2), (1, 2, 2, 1, 1), 3),
+        ((5,), (1,), 1, True),
+        ((5, 4), (2, 2), 2, False),
+        ((5, 4), (2, 2), 1, True),
+        ((4, 3, 2), (2, 2, 1), 3, True),
+        ((4, 3, 2), (1, 2, 2), 1, False),
+        ((2, 2, 2, 2, 2), (1, 2, 2, 1, 1), 3, True),
     ],
 )
-def test_regression_starts_have_the_shape_and_rank(name, intercept, shape, rank, order):
-    data = simulate(truth(shape), 80, covariate_order=order, rng=0)
+def test_regression_starts_have_the_shape_and_rank(name, shape, rank, order, intercept):
+    data = simulate(truth(shape), 60, covariate_order=order, rng=0)
     theta = init.start(name, regression(data, intercept=intercept), rank, rng())
     assert isinstance(theta, Affine) == intercept
     assert theta.shape == shape
@@ -103,7 +101,7 @@ def test_starts_of_every_loss(loss):
 
 @pytest.mark.parametrize("model", ["I", "II"])
 @pytest.mark.parametrize("noise", ["normal", "t:1.2"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_iht_is_close_under_any_noise(model, noise, seed):
     data = make_model(model, 500, noise=noise, rng=seed)
     theta = init.iht(regression(data, intercept=True), (1, 1, 1))

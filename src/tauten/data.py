@@ -28,6 +28,13 @@ class Chunk:
     start: int
 
 
+@dataclass
+class Reads:
+    """How often the samples were gone through; part of a pass counts as part."""
+
+    passes: float = 0.0
+
+
 class Rows:
     """Samples in arrays that can be sliced along axis 0.
 
@@ -62,9 +69,12 @@ class Rows:
         self.n = y.shape[0]
         row_bytes = 8 * math.prod((y if X is None else X).shape[1:])
         self.chunk = chunk or max(1, CHUNK_BYTES // max(1, row_bytes))
+        self.reads = Reads()
+        self._samples: dict[int, Chunk] = {}
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the samples chunk by chunk."""
+        """Yield the samples chunk by chunk: one pass over the data."""
+        self.reads.passes += 1
         for start in range(0, self.n, self.chunk):
             yield self._chunk(slice(start, min(start + self.chunk, self.n)), start)
 
@@ -82,16 +92,24 @@ class Rows:
         return namespace(parts[0]).concat(parts, axis=0)
 
     def sample(self, size: int) -> Chunk:
-        """Return at most `size` samples of positive weight, evenly spread."""
+        """Return at most `size` samples of positive weight, evenly spread; read once, then kept."""
+        if size not in self._samples:
+            self._samples[size] = self._read_sample(size)
+        return self._samples[size]
+
+    def _read_sample(self, size: int) -> Chunk:
         rows = np.arange(self.n) if self.weight is None else np.flatnonzero(to_numpy(self.weight))
+        self.reads.passes += min(size, len(rows)) / self.n
         if len(rows) == self.n <= size:
             return self._chunk(slice(None), 0)
         picked = np.linspace(0, len(rows) - 1, min(size, len(rows))).astype(int)
         return self._chunk(rows[picked], 0)
 
     def reweight(self, weight: Array) -> Rows:
-        """Return the same samples with other weights."""
-        return Rows(self.X, self.y, self.Z, weight, chunk=self.chunk)
+        """Return the same samples with other weights; their reads are counted together."""
+        rows = Rows(self.X, self.y, self.Z, weight, chunk=self.chunk)
+        rows.reads = self.reads
+        return rows
 
     def _chunk(self, rows: slice | np.ndarray, start: int) -> Chunk:
         X, Z, weight = (None if a is None else a[rows, ...] for a in (self.X, self.Z, self.weight))

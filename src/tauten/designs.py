@@ -41,7 +41,6 @@ class Covariate:
     """
 
     init: ClassVar[str] = "iht"  # what "auto" means with this design
-    solver: ClassVar[str] = "newton"
 
     center: Array | None = None
 
@@ -143,7 +142,6 @@ class Direct(Covariate):
     """
 
     init: ClassVar[str] = "decompose"
-    solver: ClassVar[str] = "scaled"
 
     def linearise(
         self,

@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.utils import assert_all_finite
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
@@ -24,24 +25,28 @@ from .losses import Loss
 from .problem import PILOT_SIZE, Problem
 from .robust import Robustifier
 from .select import select_rank, select_threshold
-from .solver import Iteration, Result, Solver
+from .solver import Iteration, Result, Solver, choose
 from .tucker import Affine, Tucker, multi_mode_dot
+
+PILOT_TOL = 1e-3  # thresholds need no more
 
 
 class _TensorModel(BaseEstimator):
     """What the estimators share: from a problem to a fitted point."""
 
     def _solve(self, problem: Problem, stacklevel: int = 3) -> Result:
-        """Start, calibrate, fit; then once more with the thresholds of that fit."""
-        rng = np.random.default_rng(self.random_state)
+        """Start, calibrate, fit; where thresholds are chosen, once more with those of that fit."""
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
         theta = start(self.init, problem, self._rank(problem, rng), rng)
-        solver = self._solver(problem)
+        solver = self._solver(problem, theta)
+        solver.check()
         problem = self._cross_validate(problem, theta, solver, rng)
         callback = _report if self.verbose else None
-        for _ in range(2):
-            problem = problem.calibrate(theta)
-            result = solver.run(problem, theta, callback)
-            theta = result.theta
+        if problem.robust.automatic:
+            pilot = clone(solver).set_params(tol=max(solver.tol, PILOT_TOL))
+            theta = pilot.run(problem.calibrate(theta), theta, callback).theta
+        problem = problem.calibrate(theta)
+        result = solver.run(problem, theta, callback)
         if not result.converged:
             warnings.warn(
                 f"{type(self).__name__} stopped early: {result.reason}",
@@ -67,9 +72,9 @@ class _TensorModel(BaseEstimator):
         self.cv_results_ = select_threshold(problem, theta, solver, rng=rng)
         return replace(problem, robust=problem.robust.set_params(tau=self.cv_results_.tau))
 
-    def _solver(self, problem: Problem) -> Solver:
+    def _solver(self, problem: Problem, theta: Tucker) -> Solver:
         auto = isinstance(self.solver, str) and self.solver == "auto"
-        return Solver.get(problem.design.solver if auto else self.solver)
+        return choose(problem, theta) if auto else Solver.get(self.solver)
 
     def _store(self, problem: Problem, result: Result) -> None:
         theta = result.theta
@@ -78,12 +83,13 @@ class _TensorModel(BaseEstimator):
         self.rank_ = self.tucker_.rank
         self.loss_, self.robust_ = problem.loss, problem.robust
         self.influence_ = problem.influence(theta)
-        self.result_, self.n_iter_ = result, result.n_iter
+        self.result_ = replace(result, n_passes=problem.data.reads.passes)
+        self.n_iter_ = result.n_iter
 
     def _intervals(self, problem: Problem, theta: Tucker, **options: Any) -> Intervals:
         """Intervals at the fit, with the thresholds it chose."""
         problem = replace(problem, robust=self.robust_)
-        return intervals(problem, theta, solver=self._solver(problem), **options)
+        return intervals(problem, theta, solver=self._solver(problem, theta), **options)
 
 
 class _TensorGLM(_TensorModel):
@@ -271,7 +277,8 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
         ``"auto"``, ``"newton"``, ``"gd"`` (Algorithm 1): see :mod:`tauten.solver`.
     fit_intercept : bool
     random_state : int, Generator or None
-        For ``init="random"`` and ``"restarts"``, which is the default where samples are few.
+        For ``init="random"`` and ``"restarts"``, which is the default where samples are few, and
+        for folds. None is 0: a fit can be repeated.
     verbose : int
         1 writes a line per iteration to the standard error.
 
@@ -291,7 +298,7 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
         How much of each sample's gradient was cut away, from 0 (none) to 1: who is unusual.
     n_iter_ : int
     result_ : Result
-        With ``converged``, ``reason`` and ``history``.
+        With ``converged``, ``reason``, ``history`` and ``n_passes``, how often X was read.
     rank_path_ : RankPath
         The ranks tried and their criterion, where ``rank`` is ``"auto"`` or ``"cv"``.
     cv_results_ : ThresholdPath
@@ -387,6 +394,8 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
     rank, loss, robust, init, solver, fit_intercept, random_state, verbose
         As for :class:`TensorRegressor`; ``loss="auto"`` is logistic or multinomial, by the number
         of classes.
+    class_weight : dict, "balanced" or None
+        Weight of each class; ``"balanced"`` makes rare classes count as much as common ones.
 
     Attributes
     ----------
@@ -413,6 +422,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         init: Any = "auto",
         solver: Any = "auto",
         fit_intercept: bool = True,
+        class_weight: Any = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -426,6 +436,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
             random_state=random_state,
             verbose=verbose,
         )
+        self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, *, covariates: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
@@ -456,6 +467,11 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
             raise ValueError(
                 f"loss {loss.name!r} takes two classes; y holds {len(self.classes_)}. Use 'auto'"
             )
+        if self.class_weight is not None:
+            weight = compute_sample_weight(self.class_weight, labels)
+            if sample_weight is not None:
+                weight = weight * _check_sample_weight(sample_weight, labels)
+            sample_weight = weight
         return self._fit(X, self._encode(labels, loss), loss, covariates, sample_weight)
 
     def _response(self, y: Any) -> np.ndarray:

@@ -31,7 +31,7 @@ from ._checks import check_number
 from .data import Chunk, Rows
 from .designs import Covariate
 from .problem import Problem
-from .solver import Solver
+from .solver import Solver, choose
 from .tucker import Affine, Tucker
 
 METHODS = ("sandwich", "bootstrap", "percentile")
@@ -229,7 +229,7 @@ def bootstrap(
     """
     rng, data = np.random.default_rng(rng), problem.data
     auto = isinstance(solver, str) and solver == "auto"
-    solver = Solver.get(problem.design.solver if auto else solver)
+    solver = choose(problem, theta) if auto else Solver.get(solver)
     given = np.ones(data.n) if data.weight is None else data.weight
     points, failed = [], 0
     for _ in range(n_boot):

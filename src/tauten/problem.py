@@ -270,6 +270,15 @@ class Problem:
         total, count = self.data.map_sum(sums)
         return total / count
 
+    def curvature_along(self, theta: Tucker, direction: Tucker) -> Tucker:
+        """Gauss-Newton matrix times a direction, from (some of) the samples, without the matrix."""
+        chunk, kernel = self.data.sample(PILOT_SIZE), self.kernel
+        y, eta, pullback = kernel.linearise(theta, chunk)
+        xp, h = namespace(y), 1e-6  # predictors are polynomials: the difference is good to h
+        _, moved = kernel.predict(theta.map(lambda x, d: x + h * d, direction), chunk)
+        weight = kernel.weight(eta, y, kernel.score(eta, y)) * (moved - eta) / h
+        return theta.with_blocks([xp.mean(g, axis=0) for g in pullback(weight)])
+
     def tensor_gradient(self, theta: Tucker) -> tuple[Array, Array | None]:
         """Gradient with respect to the full tensor A, and the Newton step of the linear block."""
         kernel, tensor = self.kernel, theta.full()

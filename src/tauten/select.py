@@ -20,7 +20,7 @@ from .init import degrees_of_freedom, start, tensor_shape
 from .problem import Problem
 from .robust import Adaptive
 from .robust.thresholds import MAD
-from .solver import Solver
+from .solver import Solver, choose
 from .tucker import Tucker
 
 HUBER = 1.345
@@ -95,7 +95,7 @@ def _pilot_fit(problem: Problem, rank: Rank, rng: np.random.Generator) -> tuple[
     omega = np.inf if pilot.direct else float(np.median(pilot.norms())) or np.inf
     nu = HUBER * _scale(pilot.scores()) if problem.loss.residual else np.inf
     problem = replace(problem, robust=Adaptive(omega, nu, np.inf).calibrate())
-    solver = Solver.get(problem.design.solver).set_params(n_iter=8, tol=1e-3)
+    solver = choose(problem, theta).set_params(n_iter=8, tol=1e-3)
     return problem, solver.run(problem, theta).theta
 
 

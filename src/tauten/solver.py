@@ -13,13 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ._array import namespace, quiet
+from ._array import Array, matrix_of, namespace, quiet
 from ._checks import check_number
 from .problem import Gradient, Problem, horizontal_system
 from .registry import Registered
 from .tucker import Tucker, unfold
 
 GROWTH = 1e8  # an iterate that outgrows its start by this much is running away
+LARGEST, WORK = 2500, 2e8  # what Newton's matrix may cost: its size, and multiplications a sample
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Result:
     reason : str
         Why it ended, in words.
     history : list of Iteration
+    n_passes : float
+        How often the data were read; an estimator counts its start and thresholds as well.
     """
 
     theta: Tucker
@@ -66,6 +69,7 @@ class Result:
     converged: bool
     reason: str
     history: list[Iteration]
+    n_passes: float = 0.0
 
 
 Callback = Callable[[Iteration, Tucker], Any]
@@ -121,8 +125,11 @@ class Solver(Registered):
         theta = self.gauge(theta)
         largest = GROWTH * max(theta.norm(), 1.0)
 
+        before = problem.data.reads.passes
+
         def result(converged: bool, reason: str) -> Result:
-            return Result(theta, len(history), converged, reason, history)
+            passes = problem.data.reads.passes - before
+            return Result(theta, len(history), converged, reason, history, passes)
 
         for t in range(1, self.n_iter + 1):
             with quiet():  # overflow is detected, and reported in words
@@ -196,18 +203,19 @@ class GradientDescent(Solver, name="gd"):
 
 
 class ScaledDescent(Solver, name="scaled"):
-    """Gradient descent in the whitened gauge, for PCA: as fast as the factors' conditioning allows.
+    """Gradient descent in the whitened gauge: as fast as the covariates' conditioning allows.
 
     With orthonormal factors, ``S ← S - h G_0`` and
-    ``U_k ← U_k - h (I - U_k U_kᵀ) G_k (S_(k) S_(k)ᵀ)⁻¹``, h the inverse of the loss's
-    largest curvature at any entry: when all entries are observed, this is a Gauss-Newton step.
+    ``U_k ← U_k - h (I - U_k U_kᵀ) G_k (S_(k) S_(k)ᵀ)⁻¹``, h the inverse of the largest curvature:
+    of the loss at any entry for PCA (with all entries observed this is a Gauss-Newton step), by
+    power iterations with covariates. For effective dimensions too large for :class:`Newton`.
 
     Parameters
     ----------
     n_iter, tol : see :class:`Solver`
     """
 
-    def __init__(self, n_iter: int = 200, tol: float = 1e-5) -> None:
+    def __init__(self, n_iter: int = 300, tol: float = 1e-5) -> None:
         super().__init__(n_iter, tol)
 
     def gauge(self, theta: Tucker) -> Tucker:
@@ -216,16 +224,57 @@ class ScaledDescent(Solver, name="scaled"):
 
     def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
         """One whitened step."""
-        xp = namespace(theta.core)
-        h = 1 / max(float(xp.max(problem.entry_curvature(theta))), 1e-3)
-        blocks = [theta.core - h * gradient.blocks.core]
-        for k, (u, g) in enumerate(zip(theta.factors, gradient.blocks.factors, strict=True)):
-            s = unfold(theta.core, k)
-            inverse = xp.linalg.pinv(s @ s.T, rtol=1e-10)
-            blocks.append(u - h * (g - u @ (u.T @ g)) @ inverse)
-        linear = zip(theta.blocks, gradient.blocks.blocks, strict=True)
-        blocks += [x - h * g for x, g in list(linear)[len(blocks) :]]
-        return theta.with_blocks(blocks)
+        precondition = whitening(problem, theta)
+        direction = precondition(gradient.blocks)
+        if problem.data.X is None:
+            level = float(namespace(theta.core).max(problem.entry_curvature(theta)))
+        else:
+            level = largest_eigenvalue(
+                lambda d: precondition(problem.curvature_along(theta, d)), direction
+            )
+        h = 1 / max(level, np.finfo(np.float64).tiny)
+        return theta.map(lambda x, d: x - h * d, direction)
+
+
+def whitening(problem: Problem, theta: Tucker) -> Callable[[Tucker], Tucker]:
+    """Return the map of a gradient to the step that would be right for white covariates."""
+    xp = namespace(theta.core)
+    cores = [unfold(theta.core, k) for k in range(theta.order)]
+    inverses = [xp.linalg.pinv(s @ s.T, rtol=1e-10) for s in cores]
+
+    def precondition(gradient: Tucker) -> Tucker:
+        blocks = [gradient.core]
+        for u, g, inverse in zip(theta.factors, gradient.factors, inverses, strict=True):
+            blocks.append((g - u @ (u.T @ g)) @ inverse)
+        if problem.data.Z is not None:
+            Z = problem.data.Z
+            blocks.append(matrix_solve(Z.T @ Z / Z.shape[0], gradient.blocks[-1]))
+        return gradient.with_blocks(blocks)
+
+    return precondition
+
+
+def matrix_solve(matrix: Array, tensor: Array) -> Array:
+    """Pseudo-inverse of a matrix times the first mode of a tensor."""
+    xp = namespace(tensor)
+    return xp.reshape(xp.linalg.pinv(matrix) @ matrix_of(tensor, 1), tensor.shape)
+
+
+def largest_eigenvalue(apply: Callable[[Tucker], Tucker], start: Tucker, n_iter: int = 6) -> float:
+    """Largest eigenvalue of a linear map on points, by power iterations."""
+    vector, level = start, 0.0
+    for _ in range(n_iter):
+        size = _length(vector)
+        if not size > 0:
+            return level
+        vector = apply(vector.map(lambda x, s=size: x / s))
+        level = _length(vector)
+    return level
+
+
+def _length(point: Tucker) -> float:
+    xp = namespace(point.core)
+    return math.sqrt(sum(float(xp.sum(block**2)) for block in point.blocks))
 
 
 class Newton(Solver, name="newton"):
@@ -257,6 +306,14 @@ class Newton(Solver, name="newton"):
         longest = max(theta.norm(), float(xp.linalg.vector_norm(direction.core)))
         shrink = longest / max(longest, length, 1e-300)
         return theta.map(lambda x, d: x + shrink * d, direction)
+
+
+def choose(problem: Problem, theta: Tucker) -> Solver:
+    """Return Newton while its matrix is quickly formed and factored, else whitened descent."""
+    responses = math.prod(problem.data.y.shape[1:])
+    if problem.data.X is None or theta.d_eff > LARGEST or responses * theta.d_eff**2 > WORK:
+        return ScaledDescent()
+    return Newton()
 
 
 def relative_change(new: Tucker, old: Tucker) -> float:

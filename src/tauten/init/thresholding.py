@@ -21,7 +21,7 @@ def iht(
     rng: np.random.Generator | None = None,
     *,
     n_iter: int = 30,
-    tol: float = 1e-3,
+    tol: float = 1e-2,
 ) -> Tucker:
     """Hard thresholding from zero on shrunk samples and Huber scores.
 

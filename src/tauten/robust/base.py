@@ -60,6 +60,11 @@ class Robustifier(Registered, name="none"):
     bounds: ClassVar[frozenset[str]] = frozenset()
     n_blocks_: int = 1
 
+    @property
+    def automatic(self) -> bool:
+        """Whether a threshold is to be chosen from a pilot."""
+        return any(isinstance(value, str) for value in self.get_params().values())
+
     def shrink(self, X: Array, center: Array | None = None) -> Array | None:
         """Return factors (n,) that shrink each ``X_i - center``, or None to leave them alone."""
         return None
