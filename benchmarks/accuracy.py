@@ -47,7 +47,7 @@ TARGETS = {
 
 def tensorly_error(data, rank):
     """TensorLy's Tucker regression with its defaults, on centred responses: it has no intercept."""
-    from tensorly.regression import TuckerRegressor  # noqa: PLC0415
+    from tensorly.regression import TuckerRegressor
 
     model = TuckerRegressor([rank] * (data.X.ndim - 1), verbose=0, random_state=0)
     model.fit(data.X, data.y)

@@ -419,6 +419,14 @@ def test_given_start_is_where_the_fit_starts():
     assert all((a == b).all() for a, b in zip(before, start.blocks, strict=True))
 
 
+@pytest.mark.parametrize("tau", [2.0, [1.0, 2.0, 3.0, 4.0]], ids=str)
+def test_default_with_its_other_steps_off_is_truncation(tau):
+    data = make_model("I", 200, shape=(4, 3), noise="t:3", rng=0)
+    mine = TensorRegressor(1, robust=Adaptive(np.inf, np.inf, tau), solver=TIGHT)
+    theirs = TensorRegressor(1, robust=Truncate(tau), solver=TIGHT)
+    close(mine.fit(data.X, data.y).coef_, theirs.fit(data.X, data.y).coef_, 1e-9)
+
+
 @pytest.mark.parametrize("robust", ["auto", "huber", "truncate", "normclip", "catoni"])
 def test_one_response_may_be_of_any_size(robust):
     data = make_model("I", 200, shape=(4, 3), noise="t:3", rng=0)

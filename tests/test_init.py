@@ -115,6 +115,17 @@ def test_iht_is_close_for_higher_ranks_and_wild_covariates(seed):
     assert relative_error(init.iht(regression(data), (2, 2, 2)), point) < 0.2
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_iht_withstands_bad_leverage(seed):
+    data = simulate(truth((5, 4)), 300, covariate_order=2, contamination=0.1, rng=seed)
+    assert relative_error(init.iht(regression(data), (1, 1)), data.truth) < 0.15
+
+
+def test_spectral_has_the_right_length():
+    data = make_model("I", 4000, shape=(5, 4), rng=0)
+    assert 0.7 < init.spectral(regression(data), (1, 1)).norm() / data.truth.norm() < 1.5
+
+
 def test_iht_without_noise_finds_the_tensor():
     point = truth((5, 4, 3), 2, reading="random", rng=0)
     X = sample("normal", (400, 5, 4, 3), rng=0)
@@ -124,10 +135,13 @@ def test_iht_without_noise_finds_the_tensor():
 
 
 def test_iht_finds_the_intercept():
+    """Of covariates off centre, where it is not the location of y."""
     data = make_model("II", 400, shape=(5, 4, 3), rng=0)
-    data.y[...] += [10.0, -20.0, 30.0]
+    data.X[...] += 0.5
+    data.y[...] = np.tensordot(data.X, data.truth.full(), axes=2) + np.array([10.0, -20.0, 30.0])
     theta = init.iht(regression(data, intercept=True), (1, 1, 1))
-    np.testing.assert_allclose(theta.linear, [[10.0, -20.0, 30.0]], atol=0.5)
+    np.testing.assert_allclose(theta.linear, [[10.0, -20.0, 30.0]], atol=1.0)
+    assert (np.median(data.y, axis=0) - [10.0, -20.0, 30.0]).min() > 2
 
 
 def test_iht_weighs_the_samples():
@@ -165,6 +179,7 @@ def test_random_depends_on_the_generator_only():
     for a, b in zip(one.blocks, same.blocks, strict=True):
         np.testing.assert_array_equal(a, b)
     assert one.distance(other) > 0.1 * one.norm()
+    assert not np.allclose(one.core, other.core)
     np.testing.assert_allclose(one.norm(), init.iht(problem, (2, 2)).norm(), rtol=1e-10)
     for u in one.factors:
         np.testing.assert_allclose(u.T @ u, np.eye(2), atol=1e-12)

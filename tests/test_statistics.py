@@ -61,14 +61,14 @@ def test_gaussian_noise(model):
 @pytest.mark.parametrize("model", ["I", "II"])
 def test_bad_leverage(model):
     gain, sentence = compare(model, contamination=0.05, **SMALL)
-    assert gain > 5, sentence
+    assert gain > 20, sentence
 
 
 @pytest.mark.parametrize("model", ["I", "II"])
 def test_heavy_tailed_covariates(model):
     """True responses at large covariates are good news: little may be lost."""
     gain, sentence = compare(model, covariates="t:2.1", **SMALL)
-    assert gain > 1 / 2, sentence
+    assert gain > 1 / 1.5, sentence
 
 
 def test_classes():

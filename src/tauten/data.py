@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,15 @@ class Chunk:
     Z: Array | None
     weight: Array | None
     start: int
+    kept: dict[int, tuple[Any, Array]] = field(default_factory=dict)
+
+    def norms(self, center: Array | None) -> Array:
+        """Norms of the covariates ``X_i - center``; computed once for a centre, then kept."""
+        if id(center) not in self.kept:
+            X: Array = self.X if center is None else self.X - center
+            norms = namespace(X).linalg.vector_norm(X, axis=tuple(range(1, X.ndim)))
+            self.kept[id(center)] = (center, norms)  # the centre too, so that its id stays its own
+        return self.kept[id(center)][1]
 
 
 @dataclass
@@ -71,12 +80,14 @@ class Rows:
         self.chunk = chunk or max(1, CHUNK_BYTES // max(1, row_bytes))
         self.reads = Reads()
         self._samples: dict[int, Chunk] = {}
+        self._kept: dict[int, dict[int, tuple[Any, Array]]] = {}
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the samples chunk by chunk: one pass over the data."""
         self.reads.passes += 1
         for start in range(0, self.n, self.chunk):
-            yield self._chunk(slice(start, min(start + self.chunk, self.n)), start)
+            rows = slice(start, min(start + self.chunk, self.n))
+            yield self._chunk(rows, start, self._kept.setdefault(start, {}))
 
     def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item."""
@@ -108,9 +119,11 @@ class Rows:
     def reweight(self, weight: Array) -> Rows:
         """Return the same samples with other weights; their reads are counted together."""
         rows = Rows(self.X, self.y, self.Z, weight, chunk=self.chunk)
-        rows.reads = self.reads
+        rows.reads, rows._kept = self.reads, self._kept
         return rows
 
-    def _chunk(self, rows: slice | np.ndarray, start: int) -> Chunk:
+    def _chunk(
+        self, rows: slice | np.ndarray, start: int, kept: dict[int, Any] | None = None
+    ) -> Chunk:
         X, Z, weight = (None if a is None else a[rows, ...] for a in (self.X, self.Z, self.weight))
-        return Chunk(X, self.y[rows, ...], Z, weight, start)
+        return Chunk(X, self.y[rows, ...], Z, weight, start, {} if kept is None else kept)

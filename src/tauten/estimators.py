@@ -99,7 +99,7 @@ class _TensorGLM(_TensorModel):
         self,
         rank: Any = "auto",
         *,
-        loss: Any,
+        loss: Any = "squared",
         robust: Any = "auto",
         init: Any = "auto",
         solver: Any = "auto",
@@ -312,29 +312,6 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
     >>> tt.metrics.relative_error(model.coef_, data.truth) < 0.3
     True
     """
-
-    def __init__(
-        self,
-        rank: Any = "auto",
-        *,
-        loss: Any = "squared",
-        robust: Any = "auto",
-        init: Any = "auto",
-        solver: Any = "auto",
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            rank,
-            loss=loss,
-            robust=robust,
-            init=init,
-            solver=solver,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            verbose=verbose,
-        )
 
     def fit(self, X: Any, y: Any, *, covariates: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.

@@ -55,7 +55,7 @@ class Kernel:
         """Shrink the samples; return y, Z and the factors for X, which is not touched."""
         y, Z, scale = chunk.y, chunk.Z, None
         if chunk.X is not None:
-            scale = self.robust.shrink(chunk.X, self.design.center)
+            scale = self.robust.shrink(partial(chunk.norms, self.design.center))
         if scale is not None and self.loss.residual:  # then X, y and Z shrink together
             y = y * column(scale, y.ndim)
             Z = None if Z is None else Z * column(scale, Z.ndim)
@@ -392,11 +392,9 @@ class PilotFit:
 
     def norms(self) -> np.ndarray:
         """Norms of the (centred) covariates."""
-        X, center = self._chunk.X, self._plain.design.center
-        if X is None:
+        if self.direct:
             raise ValueError("shrinking covariates needs covariates: PCA has none")
-        X = to_numpy(X if center is None else X - center)
-        return np.linalg.norm(X.reshape(X.shape[0], -1), axis=1)
+        return to_numpy(self._chunk.norms(self._plain.design.center))
 
 
 def _matmul_rows(matrix: Array, array: Array) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from ._array import like, to_numpy
+from ._array import column, like, to_numpy
 from ._checks import feasible_rank
 from .init import degrees_of_freedom, start, tensor_shape
 from .problem import Problem
@@ -61,7 +61,7 @@ def select_rank(
     """
     shape = tensor_shape(problem)
     equal = [feasible_rank([min(r, p) for p in shape]) for r in range(1, largest + 1)]
-    room = math.prod(problem.data.y.shape) / 2  # more free parameters than that tell nothing
+    room = np.count_nonzero(_seen(problem)) / 2  # more free parameters than that tell nothing
     equal = [r for r in equal if degrees_of_freedom(shape, r) <= room] or equal[:1]
     cost = {"bic": _bic, "cv": _cross_validated}[criterion](problem, equal[-1], rng)
     tried: dict[Rank, float] = {}
@@ -90,31 +90,33 @@ def _neighbours(rank: Rank, shape: Sequence[int], largest: int) -> Iterator[Rank
 
 def _pilot_fit(problem: Problem, rank: Rank, rng: np.random.Generator) -> tuple[Problem, Tucker]:
     """A cheap robust fit: shrunk covariates and Huber's scores, a few steps."""
-    theta = start("auto", problem, rank, rng)
+    theta = start(problem.design.init, problem, rank, rng)
     pilot = problem.pilot(theta)
     omega = np.inf if pilot.direct else float(np.median(pilot.norms())) or np.inf
     nu = HUBER * _scale(pilot.scores()) if problem.loss.residual else np.inf
     problem = replace(problem, robust=Adaptive(omega, nu, np.inf).calibrate())
-    solver = choose(problem, theta).set_params(n_iter=8, tol=1e-3)
+    solver = choose(problem, theta).set_params(n_iter=5, tol=1e-3)
     return problem, solver.run(problem, theta).theta
 
 
 def _bic(problem: Problem, largest: Rank, rng: np.random.Generator) -> Callable[[Rank], float]:
     """Robust BIC. Scale and efficiency are those of the largest fit, for every rank."""
-    shape, N = tensor_shape(problem), math.prod(problem.data.y.shape)
+    shape, seen = tensor_shape(problem), _seen(problem)
+    N = int(np.count_nonzero(seen))
     scale, efficiency = 1.0, 1.0
     if problem.loss.residual:
         residuals = _residuals(problem, largest, rng)
         # What the fit has taken out of the residuals is given back to their scale.
         scale = _scale(residuals) * math.sqrt(N / max(N - degrees_of_freedom(shape, largest), 1))
         bent = np.clip(residuals / scale, -HUBER, HUBER)
-        efficiency = np.mean(bent**2) / max(np.mean(np.abs(residuals) <= HUBER * scale), 1e-3)
+        inside = np.mean(np.abs(residuals) <= HUBER * scale)
+        efficiency = float(np.mean(bent**2) / max(inside, 1e-3))
 
     def cost(rank: Rank) -> float:
         penalty = degrees_of_freedom(shape, rank) * math.log(N)
         if not problem.loss.residual:
             fitted, theta = _pilot_fit(problem, rank, rng)
-            return 2 * float(np.nansum(fitted.values(theta))) + penalty
+            return 2 * float(np.sum(fitted.values(theta)[seen])) + penalty
         loss = huber_loss(_residuals(problem, rank, rng) / scale)
         return 2 * float(np.sum(loss)) / efficiency + penalty
 
@@ -123,8 +125,15 @@ def _bic(problem: Problem, largest: Rank, rng: np.random.Generator) -> Callable[
 
 def _residuals(problem: Problem, rank: Rank, rng: np.random.Generator) -> np.ndarray:
     fitted, theta = _pilot_fit(problem, rank, rng)
-    residuals = fitted.scores(theta)
-    return residuals[np.isfinite(residuals)]
+    return fitted.scores(theta)[_seen(problem)]
+
+
+def _seen(problem: Problem) -> np.ndarray:
+    """Which response entries count: observed, in samples of positive weight."""
+    y, weight = to_numpy(problem.data.y), problem.data.weight
+    if weight is None:
+        return np.isfinite(y)
+    return np.isfinite(y) & column(to_numpy(weight) > 0, y.ndim)
 
 
 def _cross_validated(
@@ -144,12 +153,15 @@ def _cross_validated(
 def _folds(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[Problem, np.ndarray]]:
     """Yield the problem with the samples of one fold weighted zero, and their indices."""
     n = problem.data.n
-    splits = KFold(min(5, n), shuffle=True, random_state=int(rng.integers(2**31)))
     base = np.ones(n) if problem.data.weight is None else to_numpy(problem.data.weight)
-    for train, test in splits.split(np.arange(n)):
+    rows = np.flatnonzero(base)  # a sample without weight has no say in its own fold either
+    if len(rows) < 2:
+        raise ValueError(f"cross-validation ('cv') needs two samples or more; got {len(rows)}")
+    splits = KFold(min(5, len(rows)), shuffle=True, random_state=int(rng.integers(2**31)))
+    for train, test in splits.split(rows):
         weight = np.zeros(n)
-        weight[train] = base[train]
-        yield replace(problem, data=problem.data.reweight(like(weight, problem.data.y))), test
+        weight[rows[train]] = base[rows[train]]
+        yield replace(problem, data=problem.data.reweight(like(weight, problem.data.y))), rows[test]
 
 
 def _validate(fit: tuple[Problem, Tucker], test: np.ndarray) -> float:
@@ -196,7 +208,7 @@ def select_threshold(
     taus = np.unique(np.quantile(sizes, QUANTILES))[::-1]
     taus = np.concatenate([[np.inf], taus[taus > 0]])
     errors = np.array([_fold_errors(fold, theta, solver, taus) for fold in _folds(problem, rng)])
-    mean, stderr = errors.mean(axis=0), errors.std(axis=0) / math.sqrt(len(errors))
+    mean, stderr = errors.mean(axis=0), errors.std(axis=0, ddof=1) / math.sqrt(len(errors))
     return ThresholdPath(float(taus[np.argmin(mean)]), taus, mean, stderr)
 
 

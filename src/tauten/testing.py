@@ -275,7 +275,8 @@ def _check_bends(problem: Problem, theta: Tucker, rng: np.random.Generator) -> N
     same = np.broadcast_to(means[:1], means.shape)
     centred = np.allclose(robust.reduce(same), means[0])
     _require(centred, robust, "reduce of equal block means must be that mean")
-    factors = robust.shrink(problem.data.X)
+    norms = problem.data.map_rows(lambda chunk: chunk.norms(None))
+    factors = robust.shrink(lambda: norms)
     if factors is not None:
         _require((factors > 0) & (factors <= 1), robust, "shrink must give factors in (0, 1]")
 

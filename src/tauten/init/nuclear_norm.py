@@ -124,7 +124,8 @@ def with_shrunk_covariates(problem: Problem, omega: float) -> Problem:
     """The problem with ``X_i min(1, ω / ‖X_i‖_F)`` for X_i, and y as it is: a copy of X."""
     data, center = problem.data, problem.design.center
     X: Array = data.X
-    scale = Shrink(omega).calibrate().shrink(X, center)
+    norms = data.map_rows(lambda chunk: chunk.norms(center))
+    scale = Shrink(omega).calibrate().shrink(lambda: norms)
     if scale is None:
         return problem
     scale = column(scale, X.ndim)

@@ -22,7 +22,9 @@ FACTORS = (
     (Cauchy, (0.5, 0.7, 1.0, 1.5, 2.385, 4.0)),
     (Huber, (1.0, 1.345, 1.7, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0, np.inf)),
 )
-SLACK = 1.10  # a gentler bend is preferred while its estimated variance is within this
+# A gentler bend is preferred while its estimated variance is within 2/√n of the best, relatively:
+# about what n scores can tell.
+SLACK = 2.0
 
 
 class Adaptive(Robustifier, name="auto"):
@@ -36,7 +38,7 @@ class Adaptive(Robustifier, name="auto"):
     data do not need it:
 
     - ψ and ν by the estimated asymptotic variance of a location, ``mean ψ² / (mean ψ')²``, over
-      Huber's and Cauchy's scores at a grid of ν: the gentlest within 10% of the best.
+      Huber's and Cauchy's scores at a grid of ν: the gentlest that is about as good as the best.
     - τ by the estimated error of A (the sandwich), per entry, over multiples of each entry's robust
       standard deviation: the gentlest within 5% of the best.
     - ω, the median norm, only where the loss is not one of the residual (classes, counts): there
@@ -105,9 +107,9 @@ class Adaptive(Robustifier, name="auto"):
         self.psi_ = self._bend.name
         return self
 
-    def shrink(self, X: Array, center: Array | None = None) -> Array | None:
+    def shrink(self, norms: Callable[[], Array]) -> Array | None:
         """See :class:`Shrink`."""
-        return None if np.isinf(self.omega_) else self._shrink.shrink(X, center)
+        return self._shrink.shrink(norms)
 
     def score(self, score: Array) -> Array:
         """See :class:`Huber` and :class:`Cauchy`."""
@@ -134,7 +136,7 @@ def choose_bend(pilot: Pilot) -> Huber:
     doubt = np.std(fits[best][1] - fits[-1][1]) / np.sqrt(scores.size)
     if np.log(variances[-1] / variances[best]) <= 2 * doubt:
         return bends[-1]
-    return gentlest(bends, variances, SLACK)
+    return gentlest(bends, variances, 1 + SLACK / np.sqrt(scores.size))
 
 
 def location_variance(

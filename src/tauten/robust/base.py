@@ -65,8 +65,11 @@ class Robustifier(Registered, name="none"):
         """Whether a threshold is to be chosen from a pilot."""
         return any(isinstance(value, str) for value in self.get_params().values())
 
-    def shrink(self, X: Array, center: Array | None = None) -> Array | None:
-        """Return factors (n,) that shrink each ``X_i - center``, or None to leave them alone."""
+    def shrink(self, norms: Callable[[], Array]) -> Array | None:
+        """Return factors (n,) that shrink each X_i, or None to leave them alone.
+
+        `norms` computes the norms of the (centred) X_i when called.
+        """
         return None
 
     def score(self, score: Array) -> Array:

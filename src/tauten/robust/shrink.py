@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -30,7 +31,7 @@ class Shrink(Robustifier, name="shrink"):
     Examples
     --------
     >>> import numpy as np
-    >>> Shrink(omega=1.0).calibrate().shrink(np.array([[0.6, 0.8], [3.0, 4.0]]))
+    >>> Shrink(omega=1.0).calibrate().shrink(lambda: np.array([0.5, 5.0]))
     array([1. , 0.2])
     """
 
@@ -49,11 +50,9 @@ class Shrink(Robustifier, name="shrink"):
             new.omega_ = positive("omega", self.omega)
         return new
 
-    def shrink(self, X: Array, center: Array | None = None) -> Array | None:
-        """``min(1, ω / ‖X_i - center‖_F)``."""
+    def shrink(self, norms: Callable[[], Array]) -> Array | None:
+        """``min(1, ω / ‖X_i‖_F)``."""
         if np.isinf(self.omega_):
             return None
-        xp = namespace(X)
-        X = X if center is None else X - center
-        norms = xp.linalg.vector_norm(X, axis=tuple(range(1, X.ndim)))
-        return self.omega_ / xp.maximum(norms, like(self.omega_, X))
+        sizes = norms()
+        return self.omega_ / namespace(sizes).maximum(sizes, like(self.omega_, sizes))
