@@ -236,3 +236,36 @@ def test_relative_change_sees_the_vector_coefficients(make_theta):
 def test_relative_change_from_nothing_to_nothing():
     zero = Tucker(np.zeros(1), [np.ones((3, 1))])
     assert relative_change(zero, zero) == 0
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_whitened_descent_ends_where_newton_does(loss):
+    """With covariates, an intercept, weights and rank two, from the same start."""
+    rng = np.random.default_rng(3)
+    X, Z = rng.normal(size=(200, 5, 4)) * np.linspace(1, 1.5, 4), np.ones((200, 1))
+    core = np.diag([1.0, 0.6])
+    theta = Affine(core, [np.eye(5, 2), np.eye(4, 2)], np.zeros(1))
+    eta = np.tensordot(X, theta.full(), axes=2)
+    y = Loss.get(loss).draw(eta, rng)
+    data = Rows(X, y, Z, rng.uniform(0.5, 2, size=200))
+    problem = Problem(data, Loss.get(loss), Covariate())
+    newton = Newton(tol=1e-10).run(problem, theta)
+    scaled = ScaledDescent(n_iter=1000, tol=1e-8).run(problem, theta)
+    assert newton.converged, newton.reason
+    assert scaled.converged, scaled.reason
+    np.testing.assert_allclose(scaled.theta.full(), newton.theta.full(), atol=1e-5)
+    np.testing.assert_allclose(scaled.theta.linear, newton.theta.linear, atol=1e-5)
+
+
+def test_curvature_along_a_direction_is_the_matrix_times_it():
+    rng = np.random.default_rng(0)
+    theta = Tucker(rng.normal(size=(2, 2)), [rng.normal(size=(4, 2)), rng.normal(size=(3, 2))])
+    weight = rng.uniform(0.5, 2, size=30)
+    data = Rows(rng.normal(size=(30, 4)), rng.normal(size=(30, 3)), weight=weight)
+    problem = Problem(data, Loss.get("squared"), Covariate())
+    direction = theta.map(lambda x: rng.normal(size=x.shape))
+    mine, flat = (
+        np.concatenate([np.ravel(block) for block in point.blocks])
+        for point in (problem.curvature_along(theta, direction), direction)
+    )
+    np.testing.assert_allclose(mine, problem.curvature(theta) @ flat, rtol=1e-4, atol=1e-4)

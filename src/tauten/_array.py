@@ -80,8 +80,8 @@ def clip(array: Array, bound: Any) -> Array:
 def safe_exp(x: Array) -> tuple[Array, Array, Array]:
     """Exponential continued by its tangent line beyond c, with its first two derivatives.
 
-    c is half the logarithm of the largest float, so that neither the value nor a square of it
-    overflows; a fit that comes that far is wrong anyway, but it must see finite numbers.
+    c is half the logarithm of the largest float: sums of such values do not overflow. A fit that
+    comes that far is wrong anyway, but it must see finite numbers.
     """
     xp = namespace(x)
     c = float(np.log(xp.finfo(x.dtype).max)) / 2

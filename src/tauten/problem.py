@@ -277,7 +277,11 @@ class Problem:
         xp, h = namespace(y), 1e-6  # predictors are polynomials: the difference is good to h
         _, moved = kernel.predict(theta.map(lambda x, d: x + h * d, direction), chunk)
         weight = kernel.weight(eta, y, kernel.score(eta, y)) * (moved - eta) / h
-        return theta.with_blocks([xp.mean(g, axis=0) for g in pullback(weight)])
+        if chunk.weight is not None:
+            weight = weight * column(chunk.weight, weight.ndim)
+        return theta.with_blocks(
+            [xp.sum(g, axis=0) / _total_weight(chunk) for g in pullback(weight)]
+        )
 
     def tensor_gradient(self, theta: Tucker) -> tuple[Array, Array | None]:
         """Gradient with respect to the full tensor A, and the Newton step of the linear block."""

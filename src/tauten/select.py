@@ -60,6 +60,7 @@ def select_rank(
         Largest rank of a mode.
     """
     shape = tensor_shape(problem)
+    largest = largest if len(shape) > 1 else 1  # a vector has rank one
     equal = [feasible_rank([min(r, p) for p in shape]) for r in range(1, largest + 1)]
     room = np.count_nonzero(_seen(problem)) / 2  # more free parameters than that tell nothing
     equal = [r for r in equal if degrees_of_freedom(shape, r) <= room] or equal[:1]

@@ -1,20 +1,20 @@
 """Robust means of per-sample gradients, one per file. A new one needs its file and an import here.
 
-========================  ==============  =========================
-class                     name            bounds the influence of
-========================  ==============  =========================
-:class:`Robustifier`      ``none``        nothing: the plain mean
-:class:`Truncate`         ``truncate``    responses and covariates
-:class:`Huber`            ``huber``       responses
-:class:`Cauchy`           ``cauchy``      responses
-:class:`PseudoHuber`      ``pseudohuber`` responses
-:class:`Shrink`           ``shrink``      covariates
-:class:`NormClip`         ``normclip``    responses and covariates
-:class:`MedianOfMeans`    ``mom``         responses and covariates
-:class:`HodgesLehmann`    ``rank``        responses and covariates
-:class:`Catoni`           ``catoni``      responses and covariates
-:class:`Adaptive`         ``auto``        responses and covariates
-========================  ==============  =========================
+========================  ===============  =========================
+class                     name             bounds the influence of
+========================  ===============  =========================
+:class:`Robustifier`      ``none``         nothing: the plain mean
+:class:`Truncate`         ``truncate``     responses and covariates
+:class:`Huber`            ``huber``        responses
+:class:`Cauchy`           ``cauchy``       responses
+:class:`PseudoHuber`      ``pseudohuber``  responses
+:class:`Shrink`           ``shrink``       covariates
+:class:`NormClip`         ``normclip``     responses and covariates
+:class:`MedianOfMeans`    ``mom``          responses and covariates
+:class:`HodgesLehmann`    ``rank``         responses and covariates
+:class:`Catoni`           ``catoni``       responses and covariates
+:class:`Adaptive`         ``auto``         responses and covariates
+========================  ===============  =========================
 """
 
 from .adaptive import Adaptive
