@@ -108,7 +108,8 @@ error (Model IV). The mark is what a prototype reached. Made by
 ```
 
 The logistic marks are not reached: they come from fits that were stopped early. At convergence
-maximum likelihood overestimates the size of A when the signal is this strong; its direction is good.
+maximum likelihood overestimates the size of A when the signal is this strong; the direction is
+good.
 """
 
 if __name__ == "__main__":
