@@ -111,7 +111,7 @@ def _bic(problem: Problem, largest: Rank, rng: np.random.Generator) -> Callable[
         scale = _scale(residuals) * math.sqrt(N / max(N - degrees_of_freedom(shape, largest), 1))
         bent = np.clip(residuals / scale, -HUBER, HUBER)
         inside = np.mean(np.abs(residuals) <= HUBER * scale)
-        efficiency = float(np.mean(bent**2) / max(inside, 1e-3))
+        efficiency = float(np.mean(bent**2) / max(inside, 1e-3)) or 1.0  # nothing left to explain
 
     def cost(rank: Rank) -> float:
         penalty = degrees_of_freedom(shape, rank) * math.log(N)
