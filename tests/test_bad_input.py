@@ -338,7 +338,7 @@ def test_start_with_nan_or_too_many_columns():
     with pytest.raises(ValueError, match="init must be finite"):
         TensorRegressor(1, init=nan).fit(X, Y)
     wide = Tucker(np.ones((5, 1)), [np.ones((4, 5)), np.ones((3, 1))])
-    with pytest.raises(ValueError, match="rank 5 of mode 1 is larger than its dimension 4"):
+    with pytest.raises(ValueError, match=r"init must have the ranks asked for, .*got .5, 1"):
         TensorRegressor(1, init=wide).fit(X, Y)
 
 

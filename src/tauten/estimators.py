@@ -60,6 +60,8 @@ class _TensorModel(BaseEstimator):
         criterion = {"auto": "bic", "cv": "cv"}.get(self.rank if isinstance(self.rank, str) else "")
         if criterion is None:
             return check_rank(self.rank, tensor_shape(problem))
+        if isinstance(self.init, Tucker):
+            return self.init.rank
         self.rank_path_ = select_rank(problem, criterion=criterion, rng=rng)
         return self.rank_path_.rank
 

@@ -444,8 +444,9 @@ def _kept(bend: Callable[[Array], Array], raw: Array) -> Array:
 
 def _slope(bend: Callable[[Array], Array], raw: Array) -> Array:
     """Derivative of an entrywise bend, by central differences; one where there is nothing."""
-    h = 1e-6 * namespace(raw).abs(raw)
-    one = namespace(raw).ones_like(raw)
+    xp = namespace(raw)
+    h = max(1e-6, 1e4 * float(xp.finfo(raw.dtype).eps)) * xp.abs(raw)  # well above rounding
+    one = xp.ones_like(raw)
     return ratio(bend(raw + h) - bend(raw - h), 2 * h, otherwise=one)
 
 

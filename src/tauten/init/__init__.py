@@ -75,6 +75,8 @@ def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Gener
     """
     if isinstance(init, Tucker):
         check_theta(init, tensor_shape(problem), "init")
+        if init.rank != tuple(rank):
+            raise ValueError(f"init must have the ranks asked for, {tuple(rank)}; got {init.rank}")
         return with_linear(problem, init.map(lambda block: like(block, problem.data.y)))
     starts = STARTS[type(problem.design)]
     if isinstance(init, str) and init == "auto":
