@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from .._array import like, namespace, quiet, to_numpy
 from ..problem import Problem
+from ..robust import Adaptive, Huber
+from ..robust.huber import score_scale
 from ..tucker import Affine, Tucker
 
 Start = Callable[[Problem, Sequence[int], np.random.Generator], Tucker]
@@ -29,6 +32,17 @@ def degrees_of_freedom(shape: Sequence[int], rank: Sequence[int]) -> int:
     90
     """
     return sum(p * r - r * r for p, r in zip(shape, rank, strict=True)) + math.prod(rank)
+
+
+def tame(problem: Problem, theta: Tucker, *, shrink: bool = True) -> Problem:
+    """The problem as a start sees it: residuals truncated at 1.345 robust standard deviations.
+
+    With `shrink`, covariates are shrunk to their median norm as well.
+    """
+    pilot = problem.pilot(theta)
+    omega = float(np.median(pilot.norms())) or np.inf if shrink else np.inf
+    nu = Huber.factor * score_scale(pilot) if problem.loss.residual else np.inf
+    return replace(problem, robust=Adaptive(omega, nu, np.inf).calibrate())
 
 
 def with_linear(problem: Problem, theta: Tucker) -> Tucker:

@@ -10,11 +10,10 @@ import numpy as np
 from .._array import like
 from ..data import Rows
 from ..problem import Problem
-from ..robust import Adaptive
-from ..robust.huber import score_scale
 from ..robust.thresholds import MAD
 from ..solver import Newton
 from ..tucker import Tucker
+from .base import tame
 from .decomposition import decompose
 from .thresholding import iht, spectral
 
@@ -51,10 +50,8 @@ def restarts(problem: Problem, rank: Sequence[int], rng: np.random.Generator) ->
 
 def polish(problem: Problem, theta: Tucker, *, n_rounds: int = 2, n_iter: int = 8) -> Tucker:
     """A short local fit: Gauss-Newton steps on scores truncated at 1.345 standard deviations."""
-    omega = np.inf if problem.loss.residual else float(np.median(problem.pilot(theta).norms()))
     for _ in range(n_rounds):
-        nu = 1.345 * score_scale(problem.pilot(theta)) if problem.loss.residual else np.inf
-        bent = replace(problem, robust=Adaptive(omega or np.inf, nu, np.inf).calibrate())
+        bent = tame(problem, theta, shrink=not problem.loss.residual)
         theta = Newton(n_iter, tol=1e-3).run(bent, theta).theta
     return theta
 

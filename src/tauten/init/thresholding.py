@@ -9,10 +9,8 @@ import numpy as np
 
 from .._array import Array, namespace
 from ..problem import Problem
-from ..robust import Adaptive
-from ..robust.huber import score_scale
 from ..tucker import Tucker, hooi, hosvd, multi_mode_dot
-from .base import with_linear, zero
+from .base import tame, with_linear, zero
 
 
 def iht(
@@ -29,10 +27,8 @@ def iht(
     with the exact step of the reweighted quadratic, and cuts the result back to the rank.
     """
     theta = with_linear(problem, zero(problem, rank))
-    omega = float(np.median(problem.pilot(theta).norms())) or np.inf
     for t in range(n_iter):
-        nu = 1.345 * score_scale(problem.pilot(theta)) if problem.loss.residual else np.inf
-        problem = replace(problem, robust=Adaptive(omega, nu, np.inf).calibrate())
+        problem = tame(problem, theta)
         gradient, linear = problem.tensor_gradient(theta)
         direction = hooi(gradient, rank, n_iter=5).full() if t == 0 else tangent(theta, gradient)
         size = float(namespace(gradient).sum(direction**2))
