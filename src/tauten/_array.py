@@ -22,6 +22,11 @@ def namespace(*arrays: Array) -> ModuleType:
     return array_api_compat.array_namespace(*(a for a in arrays if a is not None))
 
 
+def is_numpy(array: Array) -> bool:
+    """Whether an array is numpy's own, so that compiled code may take it."""
+    return isinstance(array, np.ndarray)
+
+
 def like(value: Any, reference: Array) -> Array:
     """Return `value` as an array of the library, dtype and device of `reference`."""
     xp = namespace(reference)
@@ -31,7 +36,7 @@ def like(value: Any, reference: Array) -> Array:
 
 def to_numpy(array: Array) -> np.ndarray:
     """Return a numpy view or copy of an array of any library."""
-    if isinstance(array, np.ndarray):
+    if is_numpy(array):
         return array
     if array_api_compat.is_torch_array(array):
         return array.detach().cpu().numpy()
@@ -68,8 +73,8 @@ def clip(array: Array, bound: Any) -> Array:
 
     `bound` is a number or an array that broadcasts against `array`.
     """
-    if isinstance(array, np.ndarray):  # the standard's wrapper costs twice the clipping itself
-        if isinstance(bound, np.ndarray):  # else float64 thresholds make float32 data float64
+    if is_numpy(array):  # the standard's wrapper costs twice the clipping itself
+        if is_numpy(bound):  # else float64 thresholds make float32 data float64
             bound = bound.astype(array.dtype, copy=False)
         return np.clip(array, -bound, bound)
     xp = namespace(array)

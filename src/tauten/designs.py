@@ -1,8 +1,8 @@
 """How a sample sees the tensor A: through a covariate (regression), or directly (PCA).
 
 A design turns a point into linear predictors, and a score back into per-sample partial gradients.
-It is linear algebra on the projections of :func:`tauten.tucker.sweep` only; which loss the score
-comes from and what a robustifier did to it is none of its business.
+It is linear algebra on the projections of :func:`tauten.kernels.project` only; which loss the
+score comes from and what a robustifier did to it is none of its business.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ._array import Array, column, like, matrix_of, namespace, product
-from .tucker import Tucker, multi_mode_dot, sweep
+from .kernels import project
+from .tucker import Tucker, multi_mode_dot
 
 Pullback = Callable[[Array], Iterator[Array]]
 
@@ -67,17 +68,16 @@ class Covariate:
         """
         order = X.ndim - 1
         inner, outer = theta.factors[:order], theta.factors[order:]
-        xbar, xparts = self._project(X, inner, scale)
+        core = None if outer else theta.core
+        xbar, *xparts = project(X, inner, core=core, center=self.center, scale=scale)
         hbar, eta = _predict(theta, xbar, Z)
 
         def pullback(score: Array) -> Iterator[Array]:
-            sbar, sparts = sweep(score, outer)
-            wbar = product(sbar, matrix_of(theta.core, order).T, theta.rank[:order])
-            yield _outer(xbar, sbar)
-            for k, part in enumerate(xparts):
-                yield _contract_all_but(part, wbar, k)
-            for k, part in enumerate(sparts):
-                yield _contract_all_but(part, hbar, k)
+            if outer:
+                yield from _pull_tensor(theta, score, xbar, xparts, hbar)
+            else:  # a scalar score scales what the sweep gave: the derivatives of eta
+                for part in (xbar, *xparts):
+                    yield part * column(score, part.ndim)
             if Z is not None:
                 yield _outer(Z, score)
 
@@ -105,25 +105,9 @@ class Covariate:
         self, theta: Tucker, X: Array, Z: Array | None = None, scale: Array | None = None
     ) -> Array:
         """Return the linear predictors alone."""
-        factors = [u.T for u in theta.factors[: X.ndim - 1]]
-        xbar = multi_mode_dot(X, factors, first=1)
-        if self.center is not None:
-            xbar = xbar - multi_mode_dot(self.center, factors)
-        if scale is not None:
-            xbar = xbar * column(scale, xbar.ndim)
+        factors = theta.factors[: X.ndim - 1]
+        xbar = project(X, factors, center=self.center, scale=scale, partials=False)[0]
         return _predict(theta, xbar, Z)[1]
-
-    def _project(
-        self, X: Array, factors: tuple[Array, ...], scale: Array | None
-    ) -> tuple[Array, list[Array]]:
-        core, parts = sweep(X, factors)
-        arrays = [core, *parts]
-        if self.center is not None:
-            core, parts = sweep(self.center[None, ...], factors)
-            arrays = [a - c for a, c in zip(arrays, [core, *parts], strict=True)]
-        if scale is not None:
-            arrays = [a * column(scale, a.ndim) for a in arrays]
-        return arrays[0], arrays[1:]
 
 
 @dataclass(frozen=True)
@@ -181,6 +165,20 @@ def _predict(theta: Tucker, xbar: Array, Z: Array | None) -> tuple[Array, Array]
         linear = theta.blocks[-1]
         eta = eta + product(Z, matrix_of(linear, 1), linear.shape[1:])
     return hbar, eta
+
+
+def _pull_tensor(
+    theta: Tucker, score: Array, xbar: Array, xparts: list[Array], hbar: Array
+) -> Iterator[Array]:
+    """Gradients of core and factors from scores with modes of their own."""
+    order = xbar.ndim - 1
+    sbar, *sparts = project(score, theta.factors[order:])
+    wbar = product(sbar, matrix_of(theta.core, order).T, theta.rank[:order])
+    yield _outer(xbar, sbar)
+    for k, part in enumerate(xparts):
+        yield _contract_all_but(part, wbar, k)
+    for k, part in enumerate(sparts):
+        yield _contract_all_but(part, hbar, k)
 
 
 def _outer(left: Array, right: Array) -> Array:

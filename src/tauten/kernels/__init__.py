@@ -1,0 +1,70 @@
+"""The sweep of a chunk of samples: all projections of X by the factors, most of the work of a fit.
+
+:mod:`.plain` does it for every array library, :mod:`.compiled` for numpy arrays in one read of X.
+Linear algebra only: losses and robustifiers act on what comes out, which is much smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .._array import Array
+from . import compiled, plain
+
+__all__ = ["in_use", "project"]
+
+
+def project(
+    X: Array,
+    factors: Sequence[Array],
+    *,
+    core: Array | None = None,
+    center: Array | None = None,
+    scale: Array | None = None,
+    partials: bool = True,
+) -> list[Array]:
+    """Projections of each sample by all the factors, and by all but one of them.
+
+    Parameters
+    ----------
+    X : array (n, p_1, ..., p_d)
+        A batch; axis 0 holds the samples.
+    factors : sequence of arrays (p_k, r_k)
+    core : array (r_1, ..., r_d), optional
+        Contracted with the partial projections: they are then the derivatives of
+        ``<X_i, S x_1 U_1 ... x_d U_d>`` with respect to the factors.
+    center : array (p_1, ..., p_d), optional
+        Subtracted from every sample.
+    scale : array (n,), optional
+        Factor of every sample.
+    partials : bool
+        Whether the projections by all but one are wanted.
+
+    Returns
+    -------
+    list of arrays
+        First ``X_i x_j U_jᵀ``, of shape (n, r_1, ..., r_d); then, for each k, ``X_i x_{j≠k} U_jᵀ``,
+        where mode k keeps its dimension p_k; with a core, (n, p_k, r_k).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, u = np.ones((5, 3, 2)), [np.ones((3, 1)), np.ones((2, 1))]
+    >>> [part.shape for part in project(X, u)]
+    [(5, 1, 1), (5, 3, 1), (5, 1, 2)]
+    >>> [part.shape for part in project(X, u, core=np.ones((1, 1)))]
+    [(5, 1, 1), (5, 3, 1), (5, 2, 1)]
+    """
+    path = compiled if compiled.serves(X) else plain
+    return path.project(X, factors, core, center, scale, partials)
+
+
+def in_use() -> str:
+    """Which sweep numpy arrays get: "compiled" with its instruction set, or "plain".
+
+    Examples
+    --------
+    >>> in_use().split(",")[0] in ("compiled", "plain")
+    True
+    """
+    return compiled.name()

@@ -1,0 +1,63 @@
+"""The sweep in C, for numpy arrays; without it everything works, more slowly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._array import Array, is_numpy
+
+_sweep: Any
+try:
+    from . import _sweep
+except ImportError:  # installed where there was no compiler
+    _sweep = None
+
+ORDERS = range(2, 17)  # a batch of vectors is one matrix product, best left to BLAS
+FEWEST = 4  # fewer samples than half the lanes of a vector are not worth it
+
+
+def name() -> str:
+    """What the sweep of numpy arrays is: see :func:`tauten.kernels.in_use`."""
+    return "plain" if _sweep is None else f"compiled, {_sweep.instructions}"
+
+
+def serves(X: Array) -> bool:
+    """Whether this path can take a batch, and is worth taking."""
+    return _sweep is not None and is_numpy(X) and X.ndim - 1 in ORDERS and X.shape[0] >= FEWEST
+
+
+def project(
+    X: np.ndarray,
+    factors: Sequence[np.ndarray],
+    core: np.ndarray | None,
+    center: np.ndarray | None,
+    scale: np.ndarray | None,
+    partials: bool,
+) -> list[np.ndarray]:
+    """Projections of a batch: see :func:`tauten.kernels.project`.
+
+    Samples are the fastest axis in memory of what is returned: as lanes of vectors they are
+    written together, and what is done with them next runs along them.
+    """
+    dtype = np.float32 if X.dtype == factors[0].dtype == np.float32 else np.float64
+
+    def ready(array: np.ndarray | None) -> np.ndarray | None:
+        return None if array is None else np.ascontiguousarray(array, dtype=dtype)
+
+    n, rank = X.shape[0], tuple(u.shape[1] for u in factors)
+    shapes = [rank]
+    if partials:
+        for k, u in enumerate(factors):
+            left, right = rank[:k], rank[k + 1 :]
+            shapes.append(u.shape if core is not None else (*left, u.shape[0], *right))
+    outs = tuple(np.empty((math.prod(shape), n), dtype) for shape in shapes)
+    factors = tuple(np.ascontiguousarray(u, dtype=dtype) for u in factors)
+    _sweep.sweep(ready(X), factors, ready(core), ready(center), ready(scale), outs)
+    return [
+        np.moveaxis(out.reshape((*shape, n)), -1, 0)
+        for out, shape in zip(outs, shapes, strict=True)
+    ]
