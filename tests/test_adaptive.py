@@ -190,7 +190,8 @@ def test_risk_predicts_the_spread_of_least_squares():
         model = TensorRegressor(1, robust="none", fit_intercept=False).fit(data.X, data.y)
         errors.append(np.sum((model.coef_ - target.full()) ** 2))
         problem = Problem(Rows(data.X, data.y), Loss.get("squared"), Covariate())
-        risks.append(problem.risk(model.tucker_.canonical()))
+        pilot = problem.pilot(model.tucker_.canonical())
+        risks.append(pilot.risk(problem.robust))
     # 6 degrees of freedom: the mean of 40 errors has a relative standard error of 9%.
     assert np.mean(errors) == pytest.approx(np.mean(risks), rel=0.3)
     assert np.mean(risks) == pytest.approx(6 / 200, rel=0.15)

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import array_api_compat
+import array_api_compat.numpy
 import numpy as np
 
 Array = Any  # an array of any library that follows the array API standard
@@ -19,6 +20,8 @@ Array = Any  # an array of any library that follows the array API standard
 
 def namespace(*arrays: Array) -> ModuleType:
     """Return the array-API module that the arrays belong to; ``None`` and scalars are skipped."""
+    if all(type(a) is np.ndarray for a in arrays):  # the common case, asked thousands of times
+        return array_api_compat.numpy
     return array_api_compat.array_namespace(*(a for a in arrays if a is not None))
 
 
@@ -45,20 +48,26 @@ def to_numpy(array: Array) -> np.ndarray:
     return np.asarray(array)
 
 
+def reshape(array: Array, shape: tuple[int, ...]) -> Array:
+    """An array in another shape; a view where that can be."""
+    if is_numpy(array):  # the standard's wrapper costs more than the reshaping itself
+        return array.reshape(shape)
+    return namespace(array).reshape(array, shape)
+
+
 def matrix_of(tensor: Array, order: int) -> Array:
     """A tensor as a matrix: its first modes by the others."""
-    shape = (math.prod(tensor.shape[:order]), math.prod(tensor.shape[order:]))
-    return namespace(tensor).reshape(tensor, shape)
+    return reshape(tensor, (math.prod(tensor.shape[:order]), math.prod(tensor.shape[order:])))
 
 
 def product(batch: Array, matrix: Array, shape: tuple[int, ...]) -> Array:
     """Each sample, flattened, times a matrix; the result in the given shape."""
-    return namespace(batch).reshape(matrix_of(batch, 1) @ matrix, (batch.shape[0], *shape))
+    return reshape(matrix_of(batch, 1) @ matrix, (batch.shape[0], *shape))
 
 
 def column(vector: Array, ndim: int) -> Array:
     """A vector shaped to broadcast along axis 0 of an array of `ndim` axes."""
-    return namespace(vector).reshape(vector, (-1,) + (1,) * (ndim - 1))
+    return reshape(vector, (-1,) + (1,) * (ndim - 1))
 
 
 def ratio(above: Array, below: Array, *, otherwise: Array) -> Array:

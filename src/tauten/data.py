@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property, reduce
 from typing import Any
 
+import joblib
 import numpy as np
+import threadpoolctl
 
-from ._array import Array, namespace, to_numpy
+from ._array import Array, is_numpy, namespace, to_numpy
 
-CHUNK_BYTES = 2**22  # a chunk of X and its projections stay in a core's cache
+CHUNK_ROWS = 512  # so that what is projected, a few kB a sample, stays in a core's cache ...
+SMALL_CHUNK, LARGE_CHUNK = 2**20, 2**26  # ... unless the samples are tiny, or huge (in bytes)
+WORTH_THREADS = 2**24  # bytes of X from which more threads than one pay
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,10 @@ class Rows:
     Z : array (n, c), optional
     weight : array (n,), optional
     chunk : int, optional
-        Samples per chunk; by default as many as make 4 MB.
+        Samples per chunk; by default about 512.
+    threads : int, optional
+        Threads that go over the chunks; by default as many as :func:`available_threads`. Sums are
+        the same, to the last bit, for the same number of them.
 
     Examples
     --------
@@ -73,34 +82,62 @@ class Rows:
         weight: Array | None = None,
         *,
         chunk: int | None = None,
+        threads: int | None = None,
     ) -> None:
         self.X, self.y, self.Z, self.weight = X, y, Z, weight
         self.n = y.shape[0]
-        row_bytes = 8 * math.prod((y if X is None else X).shape[1:])
-        self.chunk = chunk or max(1, CHUNK_BYTES // max(1, row_bytes))
+        self.chunk = chunk or self._chunk_rows()
+        self.threads = threads
         self.reads = Reads()
         self._samples: dict[int, Chunk] = {}
         self._kept: dict[int, dict[int, tuple[Any, Array]]] = {}
 
-    def chunks(self) -> Iterator[Chunk]:
-        """Yield the samples chunk by chunk: one pass over the data."""
+    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
+        """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
+
+        def add(total: list[Any], items: Sequence[Any]) -> list[Any]:
+            return [a + b for a, b in zip(total, items, strict=True)]
+
+        return reduce(add, self._pass(lambda chunks: reduce(add, map(fn, chunks))))
+
+    def map_rows(self, fn: Callable[[Chunk], Array]) -> Array:
+        """Apply `fn` to each chunk and join what it returns along axis 0: one pass."""
+        parts = sum(self._pass(lambda chunks: list(map(fn, chunks))), [])
+        return namespace(parts[0]).concat(parts, axis=0)
+
+    def _pass(self, work: Callable[[Iterator[Chunk]], list[Any]]) -> list[list[Any]]:
+        """Give each thread a stretch of the chunks; return what `work` makes of each, in order."""
         self.reads.passes += 1
-        for start in range(0, self.n, self.chunk):
+        starts = range(0, self.n, self.chunk)
+        threads = min(self._threads, len(starts))
+        if threads == 1:
+            return [work(self._chunks(starts))]
+        ends = [len(starts) * t // threads for t in range(threads + 1)]
+        stretches = [starts[low:high] for low, high in zip(ends[:-1], ends[1:], strict=True)]
+        return list(self._pool.map(lambda stretch: work(self._chunks(stretch)), stretches))
+
+    def _chunks(self, starts: range) -> Iterator[Chunk]:
+        for start in starts:
             rows = slice(start, min(start + self.chunk, self.n))
             yield self._chunk(rows, start, self._kept.setdefault(start, {}))
 
-    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
-        """Apply `fn` to each chunk and add up what it returns, item by item."""
-        chunks = self.chunks()
-        total = list(fn(next(chunks)))
-        for chunk in chunks:
-            total = [a + b for a, b in zip(total, fn(chunk), strict=True)]
-        return total
+    @cached_property
+    def _threads(self) -> int:
+        samples = self.y if self.X is None else self.X
+        if not is_numpy(samples) or samples.nbytes < WORTH_THREADS:
+            return 1
+        return self.threads or available_threads()
 
-    def map_rows(self, fn: Callable[[Chunk], Array]) -> Array:
-        """Apply `fn` to each chunk and join what it returns along axis 0."""
-        parts = [fn(chunk) for chunk in self.chunks()]
-        return namespace(parts[0]).concat(parts, axis=0)
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._threads, thread_name_prefix="tauten")
+
+    def _chunk_rows(self) -> int:
+        """Samples per chunk, such that the chunks are even and evenly many."""
+        row_bytes = 8 * math.prod((self.y if self.X is None else self.X).shape[1:]) or 8
+        rows = max(min(CHUNK_ROWS, LARGE_CHUNK // row_bytes), SMALL_CHUNK // row_bytes, 1)
+        pairs = math.ceil(self.n / rows / 2)
+        return self.n if self.n <= rows else math.ceil(self.n / (2 * pairs))
 
     def sample(self, size: int) -> Chunk:
         """Return at most `size` samples of positive weight, evenly spread; read once, then kept."""
@@ -118,7 +155,7 @@ class Rows:
 
     def reweight(self, weight: Array) -> Rows:
         """Return the same samples with other weights; their reads are counted together."""
-        rows = Rows(self.X, self.y, self.Z, weight, chunk=self.chunk)
+        rows = Rows(self.X, self.y, self.Z, weight, chunk=self.chunk, threads=self.threads)
         rows.reads, rows._kept = self.reads, self._kept
         return rows
 
@@ -127,3 +164,19 @@ class Rows:
     ) -> Chunk:
         X, Z, weight = (None if a is None else a[rows, ...] for a in (self.X, self.Z, self.weight))
         return Chunk(X, self.y[rows, ...], Z, weight, start, {} if kept is None else kept)
+
+
+def available_threads() -> int:
+    """Threads that this process may use: cores of its container, limits of linear algebra.
+
+    So that ``threadpoolctl.threadpool_limits(1)``, ``OMP_NUM_THREADS=1`` and the workers of joblib
+    mean here what they mean for BLAS.
+
+    Examples
+    --------
+    >>> with threadpoolctl.threadpool_limits(1):
+    ...     available_threads()
+    1
+    """
+    pools = [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
+    return max(1, min([joblib.cpu_count(), *pools]))

@@ -22,13 +22,15 @@ from .designs import Covariate, Direct
 from .inference import Intervals, intervals, linear_at_origin
 from .init import start, tensor_shape
 from .losses import Loss
-from .problem import PILOT_SIZE, Problem
+from .problem import Problem
 from .robust import Robustifier
 from .select import select_rank, select_threshold
 from .solver import Iteration, Result, Solver, choose
 from .tucker import Affine, Tucker, multi_mode_dot
 
 PILOT_TOL = 1e-3  # thresholds need no more
+
+CENTER_SIZE = 255  # samples that the centre of X is taken from: near is enough
 
 
 class _TensorModel(BaseEstimator):
@@ -646,7 +648,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
 
 def _center(X: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Entrywise (weighted) median over (some of) the samples: any centre will do, this is safe."""
-    rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], PILOT_SIZE)).astype(int)
+    rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], CENTER_SIZE)).astype(int)
     if weight is None:
         return np.median(X[rows], axis=0)
     order = np.argsort(X[rows], axis=0)

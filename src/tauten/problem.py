@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ._array import Array, column, like, matrix_of, namespace, product, ratio, to_numpy
+from ._array import Array, column, like, matrix_of, namespace, product, ratio, reshape, to_numpy
 from .data import Chunk, Rows
 from .designs import Covariate, Direct, Pullback
 from .losses import Loss
@@ -43,6 +43,44 @@ class Gradient:
 
 
 @dataclass(frozen=True)
+class Line:
+    """A chunk of samples linearised at a point: the one sweep that a pass makes of it.
+
+    Attributes
+    ----------
+    chunk : Chunk
+    y, eta : array
+        Responses, of shrunk samples if they are shrunk, and linear predictors.
+    pullback : callable
+        From scores to per-sample gradients: see :meth:`tauten.designs.Covariate.linearise`.
+    """
+
+    chunk: Chunk
+    y: Array
+    eta: Array
+    pullback: Pullback
+
+
+class Seen:
+    """A linearised chunk, and what a robustifier makes of it, worked out once.
+
+    Attributes
+    ----------
+    line : Line
+    score, bent : array
+        Scores before and after they were bent.
+    raw : list of arrays
+        Per-sample gradients of each block, from bent scores.
+    """
+
+    def __init__(self, kernel: Kernel, line: Line) -> None:
+        self.line = line
+        self.score = kernel.score(line.eta, line.y)
+        self.bent = kernel.robust.score(self.score)
+        self.raw = list(line.pullback(self.bent))
+
+
+@dataclass(frozen=True)
 class Kernel:
     """What is done to a chunk of samples. It holds no data, so it can be sent where they are."""
 
@@ -61,11 +99,14 @@ class Kernel:
             Z = None if Z is None else Z * column(scale, Z.ndim)
         return y, Z, scale
 
-    def linearise(self, theta: Tucker, chunk: Chunk) -> tuple[Array, Array, Pullback]:
-        """Return the shrunk samples' responses, linear predictors and pullback."""
+    def linearise(self, theta: Tucker, chunk: Chunk) -> Line:
+        """Sweep the (shrunk) samples at a point."""
         y, Z, scale = self.shrink(chunk)
-        eta, pullback = self.design.linearise(theta, chunk.X, Z, scale)
-        return y, eta, pullback
+        return Line(chunk, y, *self.design.linearise(theta, chunk.X, Z, scale))
+
+    def see(self, theta: Tucker, chunk: Chunk) -> Seen:
+        """Sweep the samples at a point, and bend their scores."""
+        return Seen(self, self.linearise(theta, chunk))
 
     def predict(self, theta: Tucker, chunk: Chunk) -> tuple[Array, Array]:
         """Return the shrunk samples' responses and linear predictors alone."""
@@ -76,36 +117,34 @@ class Kernel:
         """Score of each sample before it is bent; zero where the response is missing."""
         return self._observed(self.loss.score(eta, y), y)
 
-    def gradient(self, theta: Tucker, chunk: Chunk) -> list[Any]:
-        """Sums over a chunk: value, samples per block, changed entries, then the gradients."""
-        y, eta, pullback = self.linearise(theta, chunk)
-        members = self._members(chunk)
-        value = _matmul_rows(members, self._observed(self.loss.value(eta, y), y))
-        changed, sums = [], []
-        for k, raw in enumerate(pullback(self.robust.score(self.score(eta, y)))):
-            bent = self.robust.sample(raw, k)
-            changed.append(int(namespace(raw).count_nonzero(bent != raw)))
-            sums.append(_matmul_rows(members, bent))
-        xp = namespace(y)
-        return [value, xp.sum(members, axis=1), np.asarray(changed), *sums]
+    def bend(self, seen: Seen) -> list[Array]:
+        """Per-sample gradients of each block, bent."""
+        return [self.robust.sample(raw, k) for k, raw in enumerate(seen.raw)]
 
-    def curvature(self, theta: Tucker, chunk: Chunk, *, slope: bool = False) -> list[Array]:
+    def gradient(self, seen: Seen) -> list[Any]:
+        """Sums over a chunk: value, samples per block, changed entries, then the gradients."""
+        eta, y, members = seen.line.eta, seen.line.y, self._members(seen.line.chunk)
+        value = _matmul_rows(members, self._observed(self.loss.value(eta, y), y))
+        bent = self.bend(seen)
+        changed = [_count_changed(b, raw) for b, raw in zip(bent, seen.raw, strict=True)]
+        sums = [_matmul_rows(members, b) for b in bent]
+        return [value, namespace(members).sum(members, axis=1), np.asarray(changed), *sums]
+
+    def curvature(self, seen: Seen, *, slope: bool = False) -> list[Array]:
         """Sum over a chunk of ``J_iᵀ W_i J_i``, all blocks flattened into one axis.
 
         Bending acts as a weight in [0, 1] on each score and on each gradient entry, as in
         iteratively reweighted least squares: the ratio of the bent to the raw. With `slope`, it is
         the derivative of the bent gradient instead.
         """
-        y, eta, pullback = self.linearise(theta, chunk)
-        score = self.score(eta, y)
-        bent = self.robust.score(score)
+        line = seen.line
+        chunk, y, eta, pullback = line.chunk, line.y, line.eta, line.pullback
         share = _slope if slope else _kept
-        raw = list(pullback(bent))
-        kept = _join([share(partial(self.robust.sample, k=k), g) for k, g in enumerate(raw)])
+        kept = _join([share(partial(self.robust.sample, k=k), g) for k, g in enumerate(seen.raw)])
         coupled = slope and self.loss.one_hot
         curvature = self.loss.curvature if slope else self.loss.weight
         diagonal = self.loss.mean(eta) if coupled else curvature(eta, y)
-        weight = self._observed(diagonal, y) * share(self.robust.score, score)
+        weight = self._observed(diagonal, y) * share(self.robust.score, seen.score)
         if chunk.weight is not None:
             weight = weight * column(chunk.weight, weight.ndim)
         xp, total = namespace(y), 0.0
@@ -117,6 +156,14 @@ class Kernel:
             left, right = (_join(list(pullback(w))) for w in (weight, self.loss.mean(eta)))
             total = total - (kept * left).T @ right
         return [total]
+
+    def scatter(self, seen: Seen) -> list[Any]:
+        """Sums over a chunk: slope, second moment and total of the bent gradients, and weights."""
+        chunk, bent = seen.line.chunk, _join(self.bend(seen))
+        if chunk.weight is not None:
+            bent = bent * column(chunk.weight, 2)
+        slope = self.curvature(seen, slope=True)
+        return [*slope, bent.T @ bent, namespace(bent).sum(bent, axis=0), _total_weight(chunk)]
 
     def weight(self, eta: Array, y: Array, score: Array) -> Array:
         """Curvature of the loss at each response entry, times what bending left of its score."""
@@ -146,10 +193,13 @@ class Kernel:
 
     def _members(self, chunk: Chunk) -> Array:
         """Weights (n_blocks_, n) of the samples in the blocks: sample i is in i mod n_blocks_."""
-        xp, m = namespace(chunk.y), chunk.y.shape[0]
-        block = (chunk.start + np.arange(m)) % self.robust.n_blocks_
-        members = like(block == np.arange(self.robust.n_blocks_)[:, None], chunk.y)
-        return members if chunk.weight is None else members * xp.reshape(chunk.weight, (1, m))
+        m, n_blocks = chunk.y.shape[0], self.robust.n_blocks_
+        weight = like(np.ones(m), chunk.y) if chunk.weight is None else chunk.weight
+        weight = reshape(weight, (1, m))
+        if n_blocks == 1:
+            return weight
+        block = (chunk.start + np.arange(m)) % n_blocks
+        return weight * like(block == np.arange(n_blocks)[:, None], chunk.y)
 
 
 @dataclass(frozen=True)
@@ -192,8 +242,9 @@ class Problem:
         kernel = self.kernel
 
         def chunk_sums(chunk: Chunk) -> list[Any]:
-            matrix = kernel.curvature(theta, chunk) if curvature else [0.0]
-            return [*matrix, *kernel.gradient(theta, chunk)]
+            seen = kernel.see(theta, chunk)
+            matrix = kernel.curvature(seen) if curvature else [0.0]
+            return [*matrix, *kernel.gradient(seen)]
 
         matrix, value, count, changed, *sums = self.data.map_sum(chunk_sums)
         xp = namespace(theta.core)
@@ -210,19 +261,14 @@ class Problem:
         """Mean of ``J_iᵀ W_i J_i`` over the samples, alone: see :meth:`Kernel.curvature`."""
         kernel = self.kernel
         total, count = self.data.map_sum(
-            lambda c: [*kernel.curvature(theta, c, slope=slope), _total_weight(c)]
+            lambda c: [*kernel.curvature(kernel.see(theta, c), slope=slope), _total_weight(c)]
         )
         return total / count
 
     def sandwich(self, theta: Tucker) -> Array:
-        """Asymptotic covariance of the flattened blocks, ``M⁺ V M⁺ᵀ / n``, along steps that move A.
-
-        V is the second moment of the bent per-sample gradients, M their mean slope; their ratio is
-        how far a robust gradient's zero lies from the truth, were the model true.
-        """
+        """Asymptotic covariance of the flattened blocks: see :func:`sandwich`."""
         slope, moment, _ = self.scatter(theta)
-        inverse = theta.horizontal(namespace(slope).linalg.inv(horizontal_system(theta, slope)))
-        return inverse @ moment @ inverse.T
+        return sandwich(theta, slope, moment)
 
     def scatter(self, theta: Tucker) -> tuple[Array, Array, Array]:
         """``M, V / n, g``: slope, covariance of the mean, and mean, of the bent gradients.
@@ -231,30 +277,7 @@ class Problem:
         weights in the covariance, as a sum of independent terms does.
         """
         kernel = self.kernel
-
-        def chunk_sums(chunk: Chunk) -> list[Any]:
-            y, eta, pullback = kernel.linearise(theta, chunk)
-            raw = pullback(self.robust.score(kernel.score(eta, y)))
-            bent = _join([self.robust.sample(g, k) for k, g in enumerate(raw)])
-            if chunk.weight is not None:
-                bent = bent * column(chunk.weight, 2)
-            slope = kernel.curvature(theta, chunk, slope=True)
-            total = namespace(bent).sum(bent, axis=0)
-            return [*slope, bent.T @ bent, total, _total_weight(chunk)]
-
-        slope, moment, total, count = self.data.map_sum(chunk_sums)
-        return slope / count, moment / count**2, total / count
-
-    def risk(self, theta: Tucker) -> float:
-        """Expected ``‖Â - A‖²_F`` by the sandwich, at a point in canonical form."""
-        xp = namespace(theta.core)
-        covariance = self.sandwich(theta)
-        scales = [xp.ones_like(theta.core)]
-        for k, u in enumerate(theta.factors):  # a move of column r of U_k moves A by its core slice
-            core = unfold(theta.core, k)
-            scales.append(xp.ones_like(u) * xp.sum(core**2, axis=1))
-        flat = xp.concat([xp.reshape(s, (-1,)) for s in scales])
-        return float(xp.sum(flat * xp.linalg.diagonal(covariance)[: flat.shape[0]]))
+        return _per_sample(self.data.map_sum(lambda c: kernel.scatter(kernel.see(theta, c))))
 
     def entry_curvature(self, theta: Tucker) -> Array:
         """Curvature to take a step with at each response entry, averaged over the samples."""
@@ -273,14 +296,15 @@ class Problem:
     def curvature_along(self, theta: Tucker, direction: Tucker) -> Tucker:
         """Gauss-Newton matrix times a direction, from (some of) the samples, without the matrix."""
         chunk, kernel = self.data.sample(PILOT_SIZE), self.kernel
-        y, eta, pullback = kernel.linearise(theta, chunk)
-        xp, h = namespace(y), 1e-6  # predictors are polynomials: the difference is good to h
+        seen = kernel.see(theta, chunk)
+        xp, h = namespace(seen.score), 1e-6  # predictors are polynomials: the difference is good to h
         _, moved = kernel.predict(theta.map(lambda x, d: x + h * d, direction), chunk)
-        weight = kernel.weight(eta, y, kernel.score(eta, y)) * (moved - eta) / h
+        line = seen.line
+        weight = kernel.weight(line.eta, line.y, seen.score) * (moved - line.eta) / h
         if chunk.weight is not None:
             weight = weight * column(chunk.weight, weight.ndim)
         return theta.with_blocks(
-            [xp.sum(g, axis=0) / _total_weight(chunk) for g in pullback(weight)]
+            [xp.sum(g, axis=0) / _total_weight(chunk) for g in line.pullback(weight)]
         )
 
     def tensor_gradient(self, theta: Tucker) -> tuple[Array, Array | None]:
@@ -336,10 +360,8 @@ class Problem:
         kernel, plain = self.kernel, replace(self, robust=Robustifier()).kernel
 
         def shares(chunk: Chunk) -> Array:
-            (y, eta, pull), (y0, eta0, pull0) = (k.linearise(theta, chunk) for k in (kernel, plain))
-            bent = pull(self.robust.score(kernel.score(eta, y)))
-            bent = _join([self.robust.sample(g, k) for k, g in enumerate(bent)])
-            raw = _join(list(pull0(plain.score(eta0, y0))))
+            bent = _join(kernel.bend(kernel.see(theta, chunk)))
+            raw = _join(plain.see(theta, chunk).raw)
             xp = namespace(raw)
             kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (bent, raw))
             # Bent entries of a response can cancel less than the raw ones, and more be kept.
@@ -366,6 +388,15 @@ class PilotFit:
         self._problem = problem
         self._plain = replace(problem, robust=Robustifier()).kernel
         self._chunk, self._theta = problem.data.sample(PILOT_SIZE), theta
+        self._lines: dict[bytes, Line] = {}
+
+    def _see(self, kernel: Kernel) -> Seen:
+        """The samples as a kernel sees them; those that shrink them alike share a sweep."""
+        scale = kernel.shrink(self._chunk)[2]
+        key = b"" if scale is None else to_numpy(scale).tobytes()
+        if key not in self._lines:
+            self._lines[key] = kernel.linearise(self._theta, self._chunk)
+        return Seen(kernel, self._lines[key])
 
     def scores(self) -> np.ndarray:
         """Scores of the samples, nan where the response is missing."""
@@ -374,21 +405,21 @@ class PilotFit:
 
     def values(self) -> np.ndarray:
         """Losses of the samples, summed over the entries of a response."""
-        y, eta, _ = self._plain.linearise(self._theta, self._chunk)
+        y, eta = self._plain.predict(self._theta, self._chunk)
         entries = to_numpy(self._plain.loss.value(eta, y))
         return np.nansum(entries.reshape(entries.shape[0], -1), axis=1)
 
     def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
         """Per-sample gradients of each block, from scores bent by `bend`."""
-        y, eta, pullback = self._plain.linearise(self._theta, self._chunk)
-        score = self._plain.score(eta, y)
-        return [to_numpy(g) for g in pullback(score if bend is None else bend(score))]
+        seen = self._see(self._plain)
+        blocks = seen.raw if bend is None else seen.line.pullback(bend(seen.score))
+        return [to_numpy(g) for g in blocks]
 
     def risk(self, robust: Robustifier) -> float:
-        """Expected squared error of A with another robustifier, by the sandwich."""
-        c = self._chunk
-        data = Rows(c.X, c.y, c.Z, c.weight)
-        return replace(self._problem, data=data, robust=robust).risk(self._theta)
+        """Expected ``‖Â - A‖²_F`` with another robustifier, at a point in canonical form."""
+        kernel = replace(self._plain, robust=robust)
+        slope, moment, _ = _per_sample(kernel.scatter(self._see(kernel)))
+        return _expected_error(self._theta, sandwich(self._theta, slope, moment))
 
     def canonical(self) -> PilotFit:
         """The same pilot with orthonormal factors and an all-orthogonal core."""
@@ -401,10 +432,13 @@ class PilotFit:
         return to_numpy(self._chunk.norms(self._plain.design.center))
 
 
+def _count_changed(bent: Array, raw: Array) -> int:
+    return 0 if bent is raw else int(namespace(raw).count_nonzero(bent != raw))
+
+
 def _matmul_rows(matrix: Array, array: Array) -> Array:
     """``matrix @ array`` over axis 0 of an array of any order."""
-    out = matrix @ matrix_of(array, 1)
-    return namespace(array).reshape(out, (matrix.shape[0], *array.shape[1:]))
+    return reshape(matrix @ matrix_of(array, 1), (matrix.shape[0], *array.shape[1:]))
 
 
 def _join(blocks: list[Array]) -> Array:
@@ -413,6 +447,31 @@ def _join(blocks: list[Array]) -> Array:
     n = max(b.shape[0] for b in blocks)
     flat = [matrix_of(b, 1) for b in blocks]
     return xp.concat([xp.broadcast_to(b, (n, b.shape[1])) for b in flat], axis=1)
+
+
+def sandwich(theta: Tucker, slope: Array, moment: Array) -> Array:
+    """Asymptotic covariance of the flattened blocks, ``M⁺ V M⁺ᵀ / n``, along steps that move A.
+
+    V is the second moment of the bent per-sample gradients, M their mean slope; their ratio is how
+    far a robust gradient's zero lies from the truth, were the model true.
+    """
+    inverse = theta.horizontal(namespace(slope).linalg.inv(horizontal_system(theta, slope)))
+    return inverse @ moment @ inverse.T
+
+
+def _per_sample(sums: list[Any]) -> tuple[Array, Array, Array]:
+    slope, moment, total, count = sums
+    return slope / count, moment / count**2, total / count
+
+
+def _expected_error(theta: Tucker, covariance: Array) -> float:
+    """Expected ``‖Â - A‖²_F``, of a covariance of the blocks at a point in canonical form."""
+    xp = namespace(theta.core)
+    scales = [xp.ones_like(theta.core)]
+    for k, u in enumerate(theta.factors):  # a move of column r of U_k moves A by its core slice
+        scales.append(xp.ones_like(u) * xp.sum(unfold(theta.core, k) ** 2, axis=1))
+    flat = xp.concat([xp.reshape(s, (-1,)) for s in scales])
+    return float(xp.sum(flat * xp.linalg.diagonal(covariance)[: flat.shape[0]]))
 
 
 def horizontal_system(theta: Tucker, matrix: Array) -> Array:

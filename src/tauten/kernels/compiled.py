@@ -57,7 +57,9 @@ def project(
     outs = tuple(np.empty((math.prod(shape), n), dtype) for shape in shapes)
     factors = tuple(np.ascontiguousarray(u, dtype=dtype) for u in factors)
     _sweep.sweep(ready(X), factors, ready(core), ready(center), ready(scale), outs)
-    return [
-        np.moveaxis(out.reshape((*shape, n)), -1, 0)
-        for out, shape in zip(outs, shapes, strict=True)
-    ]
+    return [_samples_first(out.reshape((*shape, n))) for out, shape in zip(outs, shapes, strict=True)]
+
+
+def _samples_first(array: np.ndarray) -> np.ndarray:
+    last = array.ndim - 1
+    return array.transpose((last, *range(last)))
