@@ -46,7 +46,7 @@ clean: ## remove what the targets made, except .venv
 	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # .stamp-NAME: the package, editable, and its extra NAME are installed. Redone when the metadata or a C source changes.
-.venv/.stamp-%: pyproject.toml $(wildcard src/tauten/*/*.c) | .venv/.stamp
+.venv/.stamp-%: pyproject.toml $(wildcard src/tauten/*/*.[ch]) | .venv/.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[$*]"
 	@touch $@
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import joblib
 import numpy as np
 import threadpoolctl
 
-from ._array import Array, is_numpy, namespace, to_numpy
+from ._array import Array, is_numpy, matrix_of, namespace, to_numpy
 
 CHUNK_ROWS = 512  # so that what is projected, a few kB a sample, stays in a core's cache ...
 SMALL_CHUNK, LARGE_CHUNK = 2**20, 2**26  # ... unless the samples are tiny, or huge (in bytes)
@@ -37,10 +40,21 @@ class Chunk:
     def norms(self, center: Array | None) -> Array:
         """Norms of the covariates ``X_i - center``; computed once for a centre, then kept."""
         if id(center) not in self.kept:
-            X: Array = self.X if center is None else self.X - center
-            norms = namespace(X).linalg.vector_norm(X, axis=tuple(range(1, X.ndim)))
+            norms = [_norms(rows, center) for rows in _blocks(self.X)]
+            norms = norms[0] if len(norms) == 1 else namespace(self.X).concat(norms)
             self.kept[id(center)] = (center, norms)  # the centre too, so that its id stays its own
         return self.kept[id(center)][1]
+
+
+def _blocks(X: Array) -> Iterator[Array]:
+    """A few samples at a time, so that centring them makes no copy of them all."""
+    rows = max(1, SMALL_CHUNK // (8 * math.prod(X.shape[1:]) or 8))
+    return (X[start : start + rows, ...] for start in range(0, X.shape[0], rows))
+
+
+def _norms(X: Array, center: Array | None) -> Array:
+    rows = matrix_of(X if center is None else X - center, 1)
+    return namespace(rows).linalg.vector_norm(rows, axis=1)
 
 
 @dataclass
@@ -94,18 +108,15 @@ class Rows:
 
     def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
-
-        def add(total: list[Any], items: Sequence[Any]) -> list[Any]:
-            return [a + b for a, b in zip(total, items, strict=True)]
-
-        return reduce(add, self._pass(lambda chunks: reduce(add, map(fn, chunks))))
+        return _add_up(self._pass(lambda chunks: _add_up(map(fn, chunks))))
 
     def map_rows(self, fn: Callable[[Chunk], Array]) -> Array:
         """Apply `fn` to each chunk and join what it returns along axis 0: one pass."""
-        parts = sum(self._pass(lambda chunks: list(map(fn, chunks))), [])
+        stretches = self._pass(lambda chunks: list(map(fn, chunks)))
+        parts = list(itertools.chain.from_iterable(stretches))
         return namespace(parts[0]).concat(parts, axis=0)
 
-    def _pass(self, work: Callable[[Iterator[Chunk]], list[Any]]) -> list[list[Any]]:
+    def _pass(self, work: Callable[[Iterator[Chunk]], Sequence[Any]]) -> list[Sequence[Any]]:
         """Give each thread a stretch of the chunks; return what `work` makes of each, in order."""
         self.reads.passes += 1
         starts = range(0, self.n, self.chunk)
@@ -113,8 +124,9 @@ class Rows:
         if threads == 1:
             return [work(self._chunks(starts))]
         ends = [len(starts) * t // threads for t in range(threads + 1)]
-        stretches = [starts[low:high] for low, high in zip(ends[:-1], ends[1:], strict=True)]
-        return list(self._pool.map(lambda stretch: work(self._chunks(stretch)), stretches))
+        stretches = [starts[low:high] for low, high in itertools.pairwise(ends)]
+        with _BLAS.single():
+            return list(self._pool.map(lambda stretch: work(self._chunks(stretch)), stretches))
 
     def _chunks(self, starts: range) -> Iterator[Chunk]:
         for start in starts:
@@ -164,6 +176,46 @@ class Rows:
     ) -> Chunk:
         X, Z, weight = (None if a is None else a[rows, ...] for a in (self.X, self.Z, self.weight))
         return Chunk(X, self.y[rows, ...], Z, weight, start, {} if kept is None else kept)
+
+
+def _add_up(rows: Iterable[Sequence[Any]]) -> list[Any]:
+    rows = iter(rows)
+    total = list(next(rows))
+    for row in rows:
+        total = [a + b for a, b in zip(total, row, strict=True)]
+    return total
+
+
+class _LinearAlgebra:
+    """BLAS kept to one thread while ours run: its threads and ours would wait for each other.
+
+    The limit belongs to the whole process, so passes that overlap in time share it: the first sets
+    it, the last lifts it.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._limits = threading.Lock(), 0, ExitStack()
+
+    @contextmanager
+    def single(self) -> Iterator[None]:
+        with self._lock:
+            if self._users == 0:
+                self._limits.enter_context(self._pools.limit(limits=1, user_api="blas"))
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._limits.close()
+
+    @cached_property
+    def _pools(self) -> threadpoolctl.ThreadpoolController:
+        return threadpoolctl.ThreadpoolController()
+
+
+_BLAS = _LinearAlgebra()
 
 
 def available_threads() -> int:

@@ -297,9 +297,9 @@ class Problem:
         """Gauss-Newton matrix times a direction, from (some of) the samples, without the matrix."""
         chunk, kernel = self.data.sample(PILOT_SIZE), self.kernel
         seen = kernel.see(theta, chunk)
-        xp, h = namespace(seen.score), 1e-6  # predictors are polynomials: the difference is good to h
+        xp, line = namespace(seen.score), seen.line
+        h = 1e-6  # predictors are polynomials: the difference is good to h
         _, moved = kernel.predict(theta.map(lambda x, d: x + h * d, direction), chunk)
-        line = seen.line
         weight = kernel.weight(line.eta, line.y, seen.score) * (moved - line.eta) / h
         if chunk.weight is not None:
             weight = weight * column(chunk.weight, weight.ndim)

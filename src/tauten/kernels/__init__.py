@@ -56,7 +56,7 @@ def project(
     [(5, 1, 1), (5, 3, 1), (5, 2, 1)]
     """
     path = compiled if compiled.serves(X) else plain
-    return path.project(X, factors, core, center, scale, partials)
+    return path.project(X, factors, core=core, center=center, scale=scale, partials=partials)
 
 
 def in_use() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from .._array import Array, is_numpy
 
 _sweep: Any
 try:
-    from . import _sweep
+    _sweep = importlib.import_module("tauten.kernels._sweep")
 except ImportError:  # installed where there was no compiler
     _sweep = None
 
@@ -33,10 +34,11 @@ def serves(X: Array) -> bool:
 def project(
     X: np.ndarray,
     factors: Sequence[np.ndarray],
-    core: np.ndarray | None,
-    center: np.ndarray | None,
-    scale: np.ndarray | None,
-    partials: bool,
+    *,
+    core: np.ndarray | None = None,
+    center: np.ndarray | None = None,
+    scale: np.ndarray | None = None,
+    partials: bool = True,
 ) -> list[np.ndarray]:
     """Projections of a batch: see :func:`tauten.kernels.project`.
 
@@ -57,7 +59,9 @@ def project(
     outs = tuple(np.empty((math.prod(shape), n), dtype) for shape in shapes)
     factors = tuple(np.ascontiguousarray(u, dtype=dtype) for u in factors)
     _sweep.sweep(ready(X), factors, ready(core), ready(center), ready(scale), outs)
-    return [_samples_first(out.reshape((*shape, n))) for out, shape in zip(outs, shapes, strict=True)]
+    return [
+        _samples_first(out.reshape((*shape, n))) for out, shape in zip(outs, shapes, strict=True)
+    ]
 
 
 def _samples_first(array: np.ndarray) -> np.ndarray:

@@ -11,10 +11,11 @@ from ..tucker import multi_mode_dot, sweep
 def project(
     X: Array,
     factors: Sequence[Array],
-    core: Array | None,
-    center: Array | None,
-    scale: Array | None,
-    partials: bool,
+    *,
+    core: Array | None = None,
+    center: Array | None = None,
+    scale: Array | None = None,
+    partials: bool = True,
 ) -> list[Array]:
     """Projections of a batch: see :func:`tauten.kernels.project`."""
     arrays = _all(X, factors, core, partials)

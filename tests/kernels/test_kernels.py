@@ -1,0 +1,162 @@
+"""The sweep: every path against the sum written out, and the compiled one against abuse."""
+
+import string
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tauten import TensorRegressor, kernels
+from tauten.kernels import compiled, plain
+
+needs_compiled = pytest.mark.skipif(compiled._sweep is None, reason="built without a compiler")
+PATHS = [plain, pytest.param(compiled, marks=needs_compiled)]
+
+
+def written_out(X, factors, *, core=None, center=None, scale=None, partials=True):
+    """The formulas of kernels.project, as one einsum each."""
+    X = X.astype(float)
+    X = X if center is None else X - center
+    X = X if scale is None else X * scale.reshape(-1, *[1] * (X.ndim - 1))
+    p = string.ascii_lowercase[: X.ndim - 1]
+    r = string.ascii_uppercase[: X.ndim - 1]
+    pairs = [a + b for a, b in zip(p, r, strict=True)]
+
+    def projected(keep=None):
+        others = [pair for k, pair in enumerate(pairs) if k != keep]
+        out = "".join(p[k] if k == keep else r[k] for k in range(len(p)))
+        matrices = [u for k, u in enumerate(factors) if k != keep]
+        return np.einsum(",".join([f"z{p}", *others]) + f"->z{out}", X, *matrices), out
+
+    arrays = [projected()[0]]
+    for k in range(len(p)) if partials else ():
+        part, modes = projected(k)
+        if core is not None:
+            part = np.einsum(f"z{modes},{r}->z{p[k]}{r[k]}", part, core)
+        arrays.append(part)
+    return arrays
+
+
+@st.composite
+def batches(draw):
+    order = draw(st.integers(1, 5))
+    shape = tuple(draw(st.integers(1, 9 if order < 4 else 3)) for _ in range(order))
+    rank = tuple(draw(st.integers(1, min(p, 5))) for p in shape)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n = draw(st.integers(1, 35))
+    options = (rng.normal(size=rank), rng.normal(size=shape), rng.uniform(size=n))
+    options = zip(("core", "center", "scale"), options, strict=True)
+    options = {key: value for key, value in options if draw(st.booleans())}
+    factors = [rng.normal(size=pair) for pair in zip(shape, rank, strict=True)]
+    return rng.normal(size=(n, *shape)), factors, options | {"partials": draw(st.booleans())}
+
+
+def agree(mine, theirs, tol=1e-12):
+    assert [m.shape for m in mine] == [t.shape for t in theirs]
+    for m, t in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(m, t, rtol=0, atol=tol * max(1.0, np.abs(t).max()))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@given(batch=batches())
+def test_formulas(path, batch):
+    X, factors, options = batch
+    if path is plain or compiled.serves(X):
+        agree(path.project(X, factors, **options), written_out(X, factors, **options))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_tiles_of_every_size(path, rng):
+    """Rows, columns and ranks around the sizes that the compiled loops are cut into."""
+    for shape, rank in [
+        ((3, 131), (3, 4)),
+        ((130, 2), (7, 2)),
+        ((9, 5, 17), (4, 5, 3)),
+        ((2, 33, 8), (1, 6, 8)),
+        ((5, 1, 1), (5, 1, 1)),
+    ]:
+        factors = [rng.normal(size=pair) for pair in zip(shape, rank, strict=True)]
+        X, core = rng.normal(size=(17, *shape)), rng.normal(size=rank)
+        agree(path.project(X, factors, core=core), written_out(X, factors, core=core))
+
+
+def scaled(array, factor=8.0):
+    return np.round(array * factor)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda X: X.astype(np.float32),
+        lambda X: X.astype(np.float16),
+        lambda X: X.astype(np.int32),
+        lambda X: X > 0,
+        lambda X: X.astype(">f8"),
+        np.asfortranarray,
+        lambda X: X[::-2],
+        lambda X: X[:, ::-1],
+    ],
+    ids=["float32", "float16", "int32", "bool", "big-endian", "fortran", "every other", "reversed"],
+)
+def test_types_and_layouts(change, rng):
+    X, factors = change(scaled(rng.normal(size=(30, 4, 5, 6)))), [np.eye(p, 2) for p in (4, 5, 6)]
+    core = np.ones((2, 2, 2))
+    agree(kernels.project(X, factors, core=core), written_out(X, factors, core=core))
+
+
+def test_single_precision_stays_single(rng):
+    X = rng.normal(size=(20, 6, 7)).astype(np.float32)
+    factors = [rng.normal(size=(p, 2)).astype(np.float32) for p in (6, 7)]
+    mine = kernels.project(X, factors)
+    assert {m.dtype for m in mine} == {np.dtype(np.float32)}
+    agree(mine, written_out(X, factors), tol=1e-5)
+
+
+def test_read_only_input(rng):
+    X, factors = rng.normal(size=(9, 3, 4)), [np.eye(3, 2), np.eye(4, 2)]
+    X.setflags(write=False)
+    assert kernels.project(X, factors)[0].shape == (9, 2, 2)
+
+
+@needs_compiled
+def test_the_compiled_path_is_taken(rng, monkeypatch):
+    X, factors = rng.normal(size=(9, 3, 4)), [np.eye(3, 2), np.eye(4, 2)]
+    monkeypatch.setattr(plain, "project", None)
+    kernels.project(X, factors)
+    assert kernels.in_use().startswith("compiled, ")
+    with pytest.raises(TypeError):
+        kernels.project(X[:2], factors)  # too few samples to fill the lanes
+
+
+def test_without_the_extension_only_slower(rng, monkeypatch):
+    X = rng.normal(size=(120, 5, 4, 3))
+    y = X[:, 0, 0, 0] - X[:, 1, 0, 0] + rng.standard_t(2, size=120)
+    fast = TensorRegressor(rank=1).fit(X, y)
+    monkeypatch.setattr(compiled, "_sweep", None)
+    slow = TensorRegressor(rank=1).fit(X, y)
+    assert kernels.in_use() == "plain"
+    np.testing.assert_allclose(fast.coef_, slow.coef_, rtol=1e-8, atol=1e-10)
+
+
+@needs_compiled
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        lambda X, u, out: (X, u[:1], None, None, None, out),
+        lambda X, u, out: (X, u[::-1], None, None, None, out),
+        lambda X, u, out: (X.astype(np.float32), u, None, None, None, out),
+        lambda X, u, out: (X.astype(int), u, None, None, None, out),
+        lambda X, u, out: (X, u, np.ones((2, 3)), None, None, out),
+        lambda X, u, out: (X, u, None, np.ones(5), None, out),
+        lambda X, u, out: (X, u, None, None, np.ones(8), out),
+        lambda X, u, out: (X, u, None, None, None, (np.empty((1, 9)),)),
+        lambda X, u, out: (X, u, None, None, None, out[:2]),
+        lambda X, u, out: (X[:, 0], u[1:], None, None, None, out),
+    ],
+)
+def test_wrong_sizes_never_reach_the_loops(arguments, rng):
+    X, factors = rng.normal(size=(9, 3, 4)), (np.ones((3, 2)), np.ones((4, 2)))
+    out = tuple(np.empty((size, 9)) for size in (4, 6, 8))
+    with pytest.raises((ValueError, BufferError)):
+        compiled._sweep.sweep(*arguments(X, factors, out))

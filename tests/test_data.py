@@ -1,0 +1,106 @@
+"""Passes over the samples: chunks, threads, and what they share with linear algebra."""
+
+import threading
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+import tauten.data
+from tauten.data import Rows, available_threads
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Every pass is worth threads."""
+    monkeypatch.setattr(tauten.data, "WORTH_THREADS", 0)
+
+
+def sums(rows):
+    return rows.map_sum(lambda c: (c.X.sum(axis=0), c.y @ c.y, c.y.shape[0]))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 50])
+@pytest.mark.parametrize("n", [1, 7, 100])
+def test_threads_do_not_matter(many, rng, n, threads):
+    X, y = rng.normal(size=(n, 4)), rng.normal(size=n)
+    rows = Rows(X, y, chunk=3, threads=threads)
+    total, square, count = sums(rows)
+    np.testing.assert_allclose(total, X.sum(axis=0), rtol=1e-12, atol=1e-12)
+    assert square == pytest.approx(y @ y)
+    assert count == n
+    np.testing.assert_array_equal(rows.map_rows(lambda c: c.y), y)
+    assert rows.reads.passes == 2
+
+
+def test_same_bits_for_the_same_threads(many, rng):
+    X, y = rng.normal(size=(1000, 7)), rng.normal(size=1000)
+    totals = [sums(Rows(X, y, chunk=11, threads=3))[0] for _ in range(5)]
+    assert all(np.array_equal(totals[0], t) for t in totals)
+
+
+def test_passes_use_the_threads_they_were_given(many, rng):
+    names = Rows(rng.normal(size=(40, 2)), np.ones(40), chunk=1, threads=2)
+    seen = set()
+    barrier = threading.Barrier(2, timeout=20)  # only passed if two threads are in it at once
+
+    def visit(chunk):
+        if chunk.start in (0, 20):
+            barrier.wait()
+        seen.add(threading.current_thread().name)
+        return (1,)
+
+    assert names.map_sum(visit) == [40]
+    assert len(seen) == 2
+
+
+def test_small_data_use_one_thread(rng):
+    rows = Rows(rng.normal(size=(40, 2)), np.ones(40), chunk=1, threads=8)
+    here = threading.current_thread()
+    rows.map_sum(lambda c: (threading.current_thread() is here or pytest.fail("a thread"),))
+
+
+def test_threads_respect_limits():
+    with threadpoolctl.threadpool_limits(1):
+        assert available_threads() == 1
+
+
+def test_a_failing_chunk_raises_and_lifts_the_limit(many, rng):
+    def blas():
+        pools = threadpoolctl.threadpool_info()
+        return [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
+
+    before = blas()
+    rows = Rows(rng.normal(size=(40, 2)), np.ones(40), chunk=5, threads=2)
+    inside = []
+
+    def fail(chunk):
+        inside.extend(blas())
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        rows.map_sum(fail)
+    assert set(inside) == {1}
+    assert blas() == before
+
+
+@pytest.mark.parametrize(
+    ("n", "shape", "expected"),
+    [
+        (500, (10, 10, 10), 500),
+        (6400, (10, 10, 10), 458),
+        (2000, (30, 30, 30), 250),
+        (3, (400,) * 3, 1),
+    ],
+)
+def test_chunks_are_even(n, shape, expected):
+    X = np.broadcast_to(0.0, (n, *shape))
+    assert Rows(X, np.zeros(n)).chunk == expected
+
+
+def test_norms_of_centred_samples(rng):
+    X, center = rng.normal(size=(50, 60, 70)), rng.normal(size=(60, 70))
+    chunk = Rows(X, np.zeros(50)).sample(50)
+    expected = np.sqrt(((X - center) ** 2).sum(axis=(1, 2)))
+    np.testing.assert_allclose(chunk.norms(center), expected, rtol=1e-12)
+    assert chunk.norms(center) is chunk.norms(center)
