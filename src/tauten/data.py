@@ -48,8 +48,8 @@ class Chunk:
 
 def _blocks(X: Array) -> Iterator[Array]:
     """A few samples at a time, so that centring them makes no copy of them all."""
-    rows = max(1, SMALL_CHUNK // (8 * math.prod(X.shape[1:]) or 8))
-    return (X[start : start + rows, ...] for start in range(0, X.shape[0], rows))
+    n, rows = X.shape[0], max(1, SMALL_CHUNK // (8 * math.prod(X.shape[1:]) or 8))
+    return (X[start : min(start + rows, n), ...] for start in range(0, n, rows))
 
 
 def _norms(X: Array, center: Array | None) -> Array:
