@@ -309,8 +309,8 @@ def cross_validated(dirty):
 def test_threshold_path(cross_validated):
     path = cross_validated.cv_results_
     assert len(path.taus) == len(path.error) == len(path.stderr) == 10
-    assert path.taus[0] == np.inf
-    assert all(a > b > 0 for a, b in pairwise(path.taus))
+    assert path.taus[-1] == np.inf
+    assert all(b > a > 0 for a, b in pairwise(path.taus))
     assert np.all(path.stderr > 0)
     assert path.tau == path.taus[np.argmin(path.error)]
     assert cross_validated.robust_.tau_ == path.tau

@@ -20,7 +20,14 @@ from tauten.designs import Covariate, Direct
 from tauten.losses import Loss, Squared
 from tauten.problem import Problem
 from tauten.robust import Huber, Robustifier, Truncate
-from tauten.solver import GradientDescent, Newton, ScaledDescent, Solver, relative_change
+from tauten.solver import (
+    GradientDescent,
+    Newton,
+    ScaledDescent,
+    Solver,
+    relative_change,
+    run_together,
+)
 from tauten.tucker import Affine, Tucker, hooi, hosvd
 
 REFERENCES = {
@@ -269,3 +276,32 @@ def test_curvature_along_a_direction_is_the_matrix_times_it():
         for point in (problem.curvature_along(theta, direction), direction)
     )
     np.testing.assert_allclose(mine, problem.curvature(theta) @ flat, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("room", [1e7, 1])
+def test_fits_together_are_the_fits_alone(room, rng, make_theta, monkeypatch):
+    """Other weights, thresholds and starts: the same answers, in as many passes as the longest."""
+    monkeypatch.setattr("tauten.solver.MATRICES", room)
+    X, theta = rng.normal(size=(90, 4, 3)), make_theta((4, 3), (2, 2))
+    y = X.reshape(90, 12) @ theta.full().ravel() + rng.standard_t(3, size=90)
+    problem = Problem(Rows(X, y, chunk=40), Squared(), Covariate())
+    taus = [0.5, 1.0, 3.0, np.inf]
+    problems = [
+        replace(
+            problem,
+            robust=Truncate(tau).calibrate(),
+            data=problem.data.reweight(rng.integers(0, 3, size=90).astype(float)),
+        )
+        for tau in taus
+    ]
+    starts = [theta.map(lambda u: u + 0.1 * rng.normal(size=u.shape)) for _ in taus]
+    alone = [
+        Newton(n_iter=30).run(replace(p, data=Rows(X, y, None, p.data.weight)), start)
+        for p, start in zip(problems, starts, strict=True)
+    ]
+    together = run_together(Newton(n_iter=30), problems, starts)
+    for mine, theirs in zip(together, alone, strict=True):
+        np.testing.assert_allclose(mine.theta.full(), theirs.theta.full(), rtol=1e-8, atol=1e-8)
+        assert (mine.n_iter, mine.converged) == (theirs.n_iter, theirs.converged)
+    steps = [result.n_iter for result in alone]
+    assert problem.data.reads.passes == (max(steps) if room > 1 else sum(steps))

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,12 @@ class Chunk:
     weight: Array | None
     start: int
     kept: dict[int, tuple[Any, Array]] = field(default_factory=dict)
+
+    def weighted(self, weight: Array | None) -> Chunk:
+        """The same samples with their rows of another vector of weights."""
+        if weight is not None:
+            weight = weight[self.start : self.start + self.y.shape[0]]
+        return replace(self, weight=weight)
 
     def norms(self, center: Array | None) -> Array:
         """Norms of the covariates ``X_i - center``; computed once for a centre, then kept."""

@@ -28,12 +28,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ._array import to_numpy
 from ._checks import check_number
-from .data import Chunk, Rows
+from .data import Chunk
 from .designs import Covariate
 from .problem import Problem
-from .solver import Solver, choose
+from .solver import Result, Solver, choose, run_together
 from .tucker import Affine, Tucker
 
+TOGETHER = 16  # bootstrap replicates that share their passes over the data
 METHODS = ("sandwich", "bootstrap", "percentile")
 CHUNK_SIZE = 2**18  # numbers per block of entries of A
 SINGULAR = 1e-8  # relative to the largest: a slope below this is rounding
@@ -107,6 +108,7 @@ def intervals(
     >>> import numpy as np
     >>> from tauten.losses import Squared
     >>> y = np.array([1.0, 2.0, 3.0, 6.0])  # a mean: its standard error is s / √n
+    >>> from tauten.data import Rows
     >>> problem = Problem(Rows(np.ones((4, 1)), y), Squared(), Covariate())
     >>> found = intervals(problem, Tucker(np.array([3.0]), [np.ones((1, 1))]))
     >>> float(found.stderr[0]), float(np.std(y, ddof=1) / 2)
@@ -231,20 +233,24 @@ def bootstrap(
     auto = isinstance(solver, str) and solver == "auto"
     solver = choose(problem, theta) if auto else Solver.get(solver)
     given = np.ones(data.n) if data.weight is None else data.weight
-    points, failed = [], 0
-    for _ in range(n_boot):
+
+    def replicate() -> Problem:
         weight = (given * rng.exponential(size=data.n)).astype(given.dtype)
-        rows = Rows(data.X, data.y, data.Z, weight, chunk=data.chunk)
-        result = solver.run(replace(problem, data=rows), theta)
-        points.append(result.theta)
-        failed += not result.converged
+        return replace(problem, data=data.reweight(weight))
+
+    results: list[Result] = []
+    while len(results) < n_boot:
+        batch = [replicate() for _ in range(min(TOGETHER, n_boot - len(results)))]
+        results += run_together(solver, batch, [theta] * len(batch))
+    failed = [result for result in results if not result.converged]
     if failed:
         warnings.warn(
-            f"{failed} of {n_boot} replicates did not converge, the last one: {result.reason}",
+            f"{len(failed)} of {n_boot} replicates did not converge, the last one: "
+            f"{failed[-1].reason}",
             ConvergenceWarning,
             stacklevel=2,
         )
-    return points
+    return [result.theta for result in results]
 
 
 def linear_at_origin(theta: Affine, center: np.ndarray | None) -> np.ndarray:

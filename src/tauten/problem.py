@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -239,14 +240,15 @@ class Problem:
 
     def gradient(self, theta: Tucker, *, curvature: bool = False) -> Gradient:
         """Robust gradient at a point, and on demand its curvature, in one pass over the data."""
+        return gradients([self], [theta], curvature=curvature)[0]
+
+    def _chunk_sums(self, theta: Tucker, chunk: Chunk, curvature: bool) -> list[Any]:
         kernel = self.kernel
+        seen = kernel.see(theta, chunk.weighted(self.data.weight))
+        return [*(kernel.curvature(seen) if curvature else [0.0]), *kernel.gradient(seen)]
 
-        def chunk_sums(chunk: Chunk) -> list[Any]:
-            seen = kernel.see(theta, chunk)
-            matrix = kernel.curvature(seen) if curvature else [0.0]
-            return [*matrix, *kernel.gradient(seen)]
-
-        matrix, value, count, changed, *sums = self.data.map_sum(chunk_sums)
+    def _gradient(self, theta: Tucker, total: list[Any], curvature: bool) -> Gradient:
+        matrix, value, count, changed, *sums = total
         xp = namespace(theta.core)
         means = [s / column(count, s.ndim) for s in sums]
         sizes = [self.data.n * math.prod(block.shape) for block in theta.blocks]
@@ -330,20 +332,11 @@ class Problem:
 
     def scores(self, theta: Tucker) -> np.ndarray:
         """Scores of all samples, shrunk but not bent; nan where the response is missing."""
-        return self._responses(theta, self.loss.score)
+        return responses([self], [theta], self.loss.score)[0]
 
     def values(self, theta: Tucker) -> np.ndarray:
         """Losses of all response entries; nan where the response is missing."""
-        return self._responses(theta, self.loss.value)
-
-    def _responses(self, theta: Tucker, fn: Callable[[Array, Array], Array]) -> np.ndarray:
-        kernel = self.kernel
-
-        def entries(chunk: Chunk) -> Array:
-            y, eta = kernel.predict(theta, chunk)
-            return fn(eta, y)
-
-        return to_numpy(self.data.map_rows(entries))
+        return responses([self], [theta], self.loss.value)[0]
 
     def predictors(self, theta: Tucker) -> Array:
         """Linear predictors of all samples."""
@@ -376,6 +369,41 @@ class Problem:
     def calibrate(self, theta: Tucker) -> Problem:
         """Return the problem with its robustifier's thresholds chosen at a point."""
         return replace(self, robust=self.robust.calibrate(self.pilot(theta)))
+
+
+def gradients(
+    problems: Sequence[Problem], thetas: Sequence[Tucker], *, curvature: bool = False
+) -> list[Gradient]:
+    """Robust gradients of problems on the same samples, in one pass over them.
+
+    The problems may differ in weights, loss and robustifier, and each has a point of its own.
+    """
+    pairs = list(zip(problems, thetas, strict=True))
+
+    def chunk_sums(chunk: Chunk) -> list[Any]:
+        sums = [problem._chunk_sums(theta, chunk, curvature) for problem, theta in pairs]
+        return list(chain.from_iterable(sums))
+
+    totals = iter(problems[0].data.map_sum(chunk_sums))
+    return [
+        problem._gradient(theta, list(islice(totals, 4 + len(theta.blocks))), curvature)
+        for problem, theta in pairs
+    ]
+
+
+def responses(
+    problems: Sequence[Problem], thetas: Sequence[Tucker], fn: Callable[[Array, Array], Array]
+) -> list[np.ndarray]:
+    """`fn` of predictors and (shrunk) responses, for problems on the same samples, in one pass."""
+    kernels = [problem.kernel for problem in problems]
+
+    def entries(chunk: Chunk) -> Array:
+        seen = (k.predict(theta, chunk) for k, theta in zip(kernels, thetas, strict=True))
+        values = [fn(eta, y) for y, eta in seen]
+        return namespace(values[0]).stack(values, axis=1)
+
+    stacked = to_numpy(problems[0].data.map_rows(entries))
+    return [stacked[:, i] for i in range(len(problems))]
 
 
 class PilotFit:
@@ -497,16 +525,20 @@ def _kept(bend: Callable[[Array], Array], raw: Array) -> Array:
     The ratio alone (iteratively reweighted least squares) is safe but slow where much is bent, the
     slope alone (Newton) fast but unsafe; their mean is positive for every bend we have.
     """
-    whole = ratio(bend(raw), raw, otherwise=namespace(raw).ones_like(raw))
-    return (whole + _slope(bend, raw)) / 2
+    one = namespace(raw).ones_like(raw)
+    if (bent := bend(raw)) is raw:
+        return one
+    return (ratio(bent, raw, otherwise=one) + _slope(bend, raw)) / 2
 
 
 def _slope(bend: Callable[[Array], Array], raw: Array) -> Array:
     """Derivative of an entrywise bend, by central differences; one where there is nothing."""
     xp = namespace(raw)
-    h = max(1e-6, 1e4 * float(xp.finfo(raw.dtype).eps)) * xp.abs(raw)  # well above rounding
     one = xp.ones_like(raw)
-    return ratio(bend(raw + h) - bend(raw - h), 2 * h, otherwise=one)
+    h = max(1e-6, 1e4 * float(xp.finfo(raw.dtype).eps)) * xp.abs(raw)  # well above rounding
+    if (ahead := bend(above := raw + h)) is above:
+        return one
+    return ratio(ahead - bend(raw - h), 2 * h, otherwise=one)
 
 
 def _unit(row: Array, index: tuple[int, ...]) -> Array:

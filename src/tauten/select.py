@@ -17,14 +17,15 @@ from sklearn.model_selection import KFold
 from ._array import column, like, to_numpy
 from ._checks import feasible_rank
 from .init import degrees_of_freedom, start, tensor_shape
-from .problem import Problem
+from .problem import Problem, responses
 from .robust import Adaptive
 from .robust.thresholds import MAD
-from .solver import Solver, choose
+from .solver import Solver, choose, run_together
 from .tucker import Tucker
 
 HUBER = 1.345
 LARGEST_RANK = 5
+ROUGH, FOLD_STEPS = 1e-2, 4  # a prediction error needs no better fit
 QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 
 Rank = tuple[int, ...]
@@ -144,9 +145,9 @@ def _cross_validated(
     folds = list(_folds(problem, rng))
 
     def cost(rank: Rank) -> float:
-        return float(
-            np.mean([_validate(_pilot_fit(train, rank, rng), test) for train, test in folds])
-        )
+        fits = [_pilot_fit(train, rank, rng) for train, _ in folds]
+        problems, points = zip(*fits, strict=True)
+        return float(np.mean(_validate(problems, points, [test for _, test in folds])))
 
     return cost
 
@@ -165,15 +166,24 @@ def _folds(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[Problem
         yield replace(problem, data=problem.data.reweight(like(weight, problem.data.y))), rows[test]
 
 
-def _validate(fit: tuple[Problem, Tucker], test: np.ndarray) -> float:
-    """Robust prediction error: mean absolute residual, or deviance without its largest tenth.
+def _validate(
+    problems: Sequence[Problem], points: Sequence[Tucker], tests: Sequence[np.ndarray]
+) -> list[float]:
+    """Robust prediction errors, in one pass: mean absolute residual, or trimmed deviance.
 
     The mean square and the plain deviance pick no robustness at all exactly where it is needed.
     """
-    problem, theta = fit
-    if problem.loss.residual:
-        return float(np.nanmean(np.abs(problem.scores(theta)[test])))
-    values = np.sort(problem.values(theta)[test].reshape(len(test), -1).sum(axis=1))
+    loss = problems[0].loss
+    if loss.residual:
+        entries = responses(problems, points, loss.score)
+        return [float(np.nanmean(np.abs(e[rows]))) for e, rows in zip(entries, tests, strict=True)]
+    entries = responses(problems, points, loss.value)
+    return [_trimmed_mean(e[rows]) for e, rows in zip(entries, tests, strict=True)]
+
+
+def _trimmed_mean(values: np.ndarray) -> float:
+    """Mean of the samples' deviances without the largest tenth."""
+    values = np.sort(values.reshape(len(values), -1).sum(axis=1))
     return float(np.mean(values[: math.ceil(0.9 * len(values))]))
 
 
@@ -192,8 +202,9 @@ def select_threshold(
 ) -> ThresholdPath:
     """Choose one threshold for all blocks by five-fold cross-validation.
 
-    The candidates are quantiles of the pilot's gradient entries, and infinity; each fold goes
-    through them from the gentlest, every fit starting where the last one ended.
+    The candidates are quantiles of the pilot's gradient entries, and infinity. The folds go through
+    them from the tightest, each fit starting where the last one ended, and through the data
+    together: a step of all of them is one pass.
 
     Parameters
     ----------
@@ -206,24 +217,28 @@ def select_threshold(
         Draws the folds.
     """
     sizes = np.abs(np.concatenate([g.ravel() for g in problem.pilot(theta).gradients()]))
-    taus = np.unique(np.quantile(sizes, QUANTILES))[::-1]
-    taus = np.concatenate([[np.inf], taus[taus > 0]])
-    errors = np.array([_fold_errors(fold, theta, solver, taus) for fold in _folds(problem, rng)])
+    taus = np.unique(np.quantile(sizes, QUANTILES))
+    taus = np.concatenate([taus[taus > 0], [np.inf]])
+    solver = clone(solver).set_params(
+        tol=max(solver.tol, ROUGH), n_iter=min(solver.n_iter, FOLD_STEPS)
+    )
+    folds, tests = zip(*_folds(problem, rng), strict=True)
+    points: Sequence[Tucker] = [theta] * len(folds)
+    fitted, ends = [], []
+    for tau in taus:
+        trial = _with_tau(problem, tau, theta)
+        trials = [replace(trial, data=fold.data) for fold in folds]
+        points = [result.theta for result in run_together(solver, trials, points)]
+        fitted += trials
+        ends += points
+    errors = np.reshape(_validate(fitted, ends, tests * len(taus)), (len(taus), len(folds))).T
     mean, stderr = errors.mean(axis=0), errors.std(axis=0, ddof=1) / math.sqrt(len(errors))
     return ThresholdPath(float(taus[np.argmin(mean)]), taus, mean, stderr)
 
 
-def _fold_errors(
-    fold: tuple[Problem, np.ndarray], theta: Tucker, solver: Solver, taus: np.ndarray
-) -> list[float]:
-    problem, test = fold
-    errors = []
-    for tau in taus:
-        robust = clone(problem.robust).set_params(tau=float(tau))
-        trial = replace(problem, robust=robust).calibrate(theta)
-        theta = solver.run(trial, theta).theta
-        errors.append(_validate((trial, theta), test))
-    return errors
+def _with_tau(problem: Problem, tau: float, theta: Tucker) -> Problem:
+    robust = clone(problem.robust).set_params(tau=float(tau))
+    return replace(problem, robust=robust).calibrate(theta)
 
 
 def huber_loss(x: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ and the loop stops on the relative change of A.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,11 +15,12 @@ import numpy as np
 
 from ._array import Array, matrix_of, namespace, quiet
 from ._checks import check_number
-from .problem import Gradient, Problem, horizontal_system
+from .problem import Gradient, Problem, gradients, horizontal_system
 from .registry import Registered
 from .tucker import Tucker, unfold
 
 GROWTH = 1e8  # an iterate that outgrows its start by this much is running away
+MATRICES = 1e7  # entries of all the Gauss-Newton matrices that one pass may add up
 LARGEST, WORK = 2500, 2e8  # what Newton's matrix may cost: its size, and multiplications a sample
 
 
@@ -120,11 +121,16 @@ class Solver(Registered):
         -------
         Result
         """
+        return run_together(self, [problem], [theta], callback)[0]
+
+    def walk(
+        self, problem: Problem, theta: Tucker, callback: Callback | None = None
+    ) -> Generator[Tucker, Gradient, Result]:
+        """The loop itself: yields the points whose gradient it needs, and returns a result."""
         self.check()
         history: list[Iteration] = []
         theta = self.gauge(theta)
         largest = GROWTH * max(theta.norm(), 1.0)
-
         before = problem.data.reads.passes
 
         def result(converged: bool, reason: str) -> Result:
@@ -132,8 +138,8 @@ class Solver(Registered):
             return Result(theta, len(history), converged, reason, history, passes)
 
         for t in range(1, self.n_iter + 1):
+            gradient = yield theta
             with quiet():  # overflow is detected, and reported in words
-                gradient = problem.gradient(theta, curvature=self.curvature)
                 new = self.step(problem, theta, gradient)
                 runaway = not _finite(new) or not new.norm() < largest
             if runaway:
@@ -158,6 +164,61 @@ class Solver(Registered):
             f"not converged in {self.n_iter} iterations: the last one changed A by {last:.1e}. "
             f"Try a larger n_iter, or a smaller rank",
         )
+
+
+def run_together(
+    solver: Solver,
+    problems: Sequence[Problem],
+    thetas: Sequence[Tucker],
+    callback: Callback | None = None,
+) -> list[Result]:
+    """Fits of problems on the same samples that go through the data together.
+
+    An iteration of all of them is one pass. They differ in weights (folds, bootstrap), robustifier
+    (thresholds) or start.
+
+    Parameters
+    ----------
+    solver : Solver
+    problems : sequence of Problem
+        On the same samples.
+    thetas : sequence of Tucker
+        Where each starts.
+    callback : callable, optional
+        Called after each iteration of each fit: see :meth:`Solver.run`.
+    """
+    walks = [solver.walk(p, theta, callback) for p, theta in zip(problems, thetas, strict=True)]
+    answers: list[Any] = [None] * len(walks)  # a walk is begun by sending it nothing
+    results: dict[int, Result] = {}
+    while len(results) < len(walks):
+        points: dict[int, Tucker] = {}
+        for i in range(len(walks)):
+            if i not in results:
+                try:
+                    points[i] = walks[i].send(answers[i])
+                except StopIteration as end:
+                    results[i] = end.value
+        for i, gradient in _gradients(problems, points, solver.curvature):
+            answers[i] = gradient
+    return [results[i] for i in range(len(walks))]
+
+
+def _gradients(
+    problems: Sequence[Problem], points: dict[int, Tucker], curvature: bool
+) -> Iterator[tuple[int, Gradient]]:
+    """Gradients at the points, as many in one pass as their matrices have room for."""
+    if not points:
+        return
+    size = next(iter(points.values())).d_eff
+    room = max(1, int(MATRICES // size**2)) if curvature else len(points)
+    indices = list(points)
+    for low in range(0, len(indices), room):
+        batch = indices[low : low + room]
+        with quiet():
+            found = gradients(
+                [problems[i] for i in batch], [points[i] for i in batch], curvature=curvature
+            )
+        yield from zip(batch, found, strict=True)
 
 
 class GradientDescent(Solver, name="gd"):

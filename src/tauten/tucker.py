@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 from ._array import Array, namespace
@@ -270,12 +271,17 @@ class Tucker:
             high = low + math.prod(block.shape)
             part = columns[low:high, :]
             if 1 <= k <= self.order:
-                q, _ = xp.linalg.qr(block)
+                q = self._bases[k - 1]
                 wide = xp.reshape(part, (block.shape[0], -1))
                 part = xp.reshape(wide - q @ (q.T @ wide), part.shape)
             parts.append(part)
             low = high
         return xp.concat(parts, axis=0)
+
+    @cached_property
+    def _bases(self) -> list[Array]:
+        """Orthonormal bases of the factors' column spaces."""
+        return [namespace(u).linalg.qr(u)[0] for u in self.factors]
 
     def align(self, target: Tucker, *, n_iter: int = 100, tol: float = 1e-12) -> Self:
         """Return the same tensor with factors and core rotated closest to those of `target`.

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from .._array import like
-from ..data import Rows
 from ..problem import Problem
 from ..robust.thresholds import MAD
 from ..solver import Newton
@@ -86,7 +85,7 @@ def _reweighted(problem: Problem, rng: np.random.Generator) -> Problem:
     data = problem.data
     weight = like(rng.exponential(size=data.n), data.y)
     weight = weight if data.weight is None else weight * data.weight
-    return replace(problem, data=Rows(data.X, data.y, data.Z, weight, chunk=data.chunk))
+    return replace(problem, data=data.reweight(weight))
 
 
 def random(problem: Problem, rank: Sequence[int], rng: np.random.Generator) -> Tucker:
