@@ -2,7 +2,18 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from . import datasets, diagnostics, inference, init, losses, metrics, robust, solver, testing
+from . import (
+    datasets,
+    diagnostics,
+    inference,
+    init,
+    losses,
+    metrics,
+    plot,
+    robust,
+    solver,
+    testing,
+)
 from .algorithm import robust_gradient_descent
 from .estimators import TensorClassifier, TensorPCA, TensorRegressor
 from .tucker import Tucker
@@ -23,6 +34,7 @@ __all__ = [
     "init",
     "losses",
     "metrics",
+    "plot",
     "robust",
     "robust_gradient_descent",
     "solver",
