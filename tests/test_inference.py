@@ -473,7 +473,8 @@ def test_loadings_vary_as_rotated_refits_do(rng):
 def test_loadings_of_classes_are_centred_and_finite(rng):
     X = rng.normal(size=(400, 3, 4))
     labels = np.argmax(X[:, 0] + rng.normal(size=(400, 4)), axis=1)
-    model = tt.TensorClassifier(rank=(1, 2, 2), robust="none").fit(X, labels)
+    solver = "newton:n_iter=300"
+    model = tt.TensorClassifier(rank=(1, 2, 2), robust="none", solver=solver).fit(X, labels)
     found = model.loading_intervals(X, labels)
     np.testing.assert_allclose(found[-1].estimate.sum(axis=0), 0, atol=1e-12)
     assert all(np.isfinite(part.stderr).all() for part in found)

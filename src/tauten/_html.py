@@ -110,7 +110,8 @@ def figure(fig: Any, alt: str, caption: str = "") -> Html:
 
     drawing = io.StringIO()
     with mpl.rc_context({"svg.hashsalt": "tauten"}):  # the same figure, the same bytes
-        fig.savefig(drawing, format="svg", metadata={"Date": None}, bbox_inches="tight")
+        box = None if fig.get_layout_engine() else "tight"  # where nothing else makes room
+        fig.savefig(drawing, format="svg", metadata={"Date": None}, bbox_inches=box)
     svg = drawing.getvalue().replace(INK, "var(--ink)").replace(QUIET, "var(--quiet)")
     head, body = svg.split("<defs>", 1)
     data = base64.b64encode(f"{head}{_COLOURS}<defs>{body}".encode()).decode()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +18,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
+from . import report
 from ._checks import check_rank, check_same_length, check_tensor
 from .data import Rows
 from .designs import Covariate, Direct
@@ -94,8 +97,30 @@ class _TensorModel(BaseEstimator):
         """The problem that was solved, with the thresholds in use, and the fit as its point."""
         raise NotImplementedError
 
+    def _point(self, problem: Problem) -> Tucker:
+        """The fit as a point of a problem."""
+        return self.tucker_
+
     def _intervals(self, problem: Problem, theta: Tucker, **options: Any) -> Intervals:
         return intervals(problem, theta, solver=self._solver(problem, theta), **options)
+
+    def report(self, path: str | PathLike[str], X: Any, y: Any = None, **options: Any) -> Path:
+        """Write a report of the fit: one HTML page that loads nothing.
+
+        Parameters
+        ----------
+        path : str or path
+        X, y
+            As given to :meth:`fit`: the model keeps no data.
+        **options
+            See :func:`tauten.report.write`: `sample_names`, `mode_names`, `folds`, and the rest of
+            what was given to :meth:`fit`.
+
+        Returns
+        -------
+        Path
+        """
+        return report.write(self, path, X, y, **options)
 
     def loading_intervals(
         self, X: Any, y: Any = None, *, level: float = 0.95, **data: Any
