@@ -21,18 +21,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
     >>> folder.cleanup()
     """
     path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"path must name a file; got the folder {str(path)!r}")
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            f"path must lie in a folder that exists; got {str(path)!r}. Make the folder first"
-        ) from error
-    except OSError as error:
-        raise type(error)(
-            f"path must lie in a folder that can be written to; got {str(path)!r}: {error.strerror}"
-        ) from error
+    handle, temporary = _open_beside(path)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -45,6 +34,29 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
             os.unlink(temporary)
         raise
     return path
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise if a file could not be written, before the work that makes its contents."""
+    handle, temporary = _open_beside(Path(path))
+    os.close(handle)
+    os.unlink(temporary)
+
+
+def _open_beside(path: Path) -> tuple[int, str]:
+    """Open a temporary file in the folder of `path`."""
+    if path.is_dir():
+        raise IsADirectoryError(f"path must name a file; got the folder {str(path)!r}")
+    try:
+        return tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"path must lie in a folder that exists; got {str(path)!r}. Make the folder first"
+        ) from error
+    except OSError as error:
+        raise type(error)(
+            f"path must lie in a folder that can be written to; got {str(path)!r}: {error.strerror}"
+        ) from error
 
 
 def _umask() -> int:

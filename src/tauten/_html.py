@@ -24,6 +24,7 @@ from ._files import write_whole
 # Figures for a page are drawn with these settings, in two stand-in colours that become the page's.
 INK, QUIET = "#010203", "#010204"
 FIGURE_STYLE: dict[str, Any] = {
+    "font.size": 11.0,
     "figure.facecolor": "none",
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
@@ -39,6 +40,9 @@ FIGURE_STYLE: dict[str, Any] = {
     "ytick.color": QUIET,
     "grid.color": QUIET,
 }
+WIDE = (
+    2.5  # times its height: a figure to scroll along on a phone, where it would shrink to nothing
+)
 _COLOURS = (
     "<style>:root{--ink:#1c2024;--quiet:#77808b}@media(prefers-color-scheme:dark)"
     "{:root{--ink:#e6e9ec;--quiet:#8b95a1}}</style>"
@@ -116,7 +120,9 @@ def figure(fig: Any, alt: str, caption: str = "") -> Html:
     head, body = svg.split("<defs>", 1)
     data = base64.b64encode(f"{head}{_COLOURS}<defs>{body}".encode()).decode()
     image = Html(f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(alt)}">')
-    return element("figure", image, *([element("figcaption", caption)] if caption else []))
+    width, height = fig.get_size_inches()
+    wide = {"class_": "wide", "tabindex": 0} if width > WIDE * height else {}
+    return element("figure", image, *([element("figcaption", caption)] if caption else []), **wide)
 
 
 def table(

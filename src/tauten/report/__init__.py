@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _html
+from .._files import check_writable
 from .fit import Fit
 from .sections import SECTIONS, lead
 
@@ -73,6 +74,7 @@ def write(
         import matplotlib.style
     except ImportError as error:
         raise ImportError('a report needs matplotlib: pip install "tauten[plot]"') from error
+    check_writable(path)
     data = {"covariates": covariates, "sample_weight": sample_weight}
     data = {name: value for name, value in data.items() if value is not None}
     names: dict[str, Any] = {"sample_names": sample_names, "mode_names": mode_names}

@@ -101,7 +101,7 @@ def tails(fit: Fit) -> Html:
     told = [element("li", words.tail(name, hill_index(x))) for name, x in names.items()]
     if fit.kurtosis is not None and np.isfinite(fit.kurtosis).any():
         middle, top = np.nanmedian(fit.kurtosis), np.nanmax(fit.kurtosis)
-        text = f"Covariates: kurtosis {number(middle)} in the middle, {number(top)} at most"
+        text = f"Covariates: median kurtosis {number(middle)}, largest {number(top)}"
         told.append(element("li", f"{text} (a normal has 3)."))
     found = [element("ul", *told)]
     if fit.problem.loss.residual and np.isfinite(fit.residuals).sum() > 10:
@@ -159,10 +159,13 @@ def influence(fit: Fit) -> Html:
     if not share.any():
         return paragraph("No sample lost any of its gradient.")
     order = np.argsort(-share, kind="stable")[: fit.most]
+    named = fit.sample_names != [str(k) for k in range(len(share))]
+    numbers = [[int(k)] if named else [] for k in order]
     rows = [
-        [fit.sample_names[k], int(k), 100 * float(share[k]), *_numbers_of(fit, k)] for k in order
+        [fit.sample_names[k], *place, 100 * float(share[k]), *_numbers_of(fit, k)]
+        for k, place in zip(order, numbers, strict=True)
     ]
-    columns = ["sample", "number", "cut away, %", *_number_names(fit)]
+    columns = ["sample", *(["number"] if named else []), "cut away, %", *_number_names(fit)]
     text = f"{np.mean(share > 0):.0%} of the samples lost some of their gradient, "
     text += f"{np.mean(share > words.HALF):.0%} more than half."
     caption = f"The {len(rows)} samples that were cut most. Press a heading to sort."
