@@ -173,6 +173,8 @@ def test_every_kind_of_fit_has_a_report(kind, tmp_path):
     assert "could not be computed" not in text
     assert "On data left out" in text
     assert ("There are no intervals" in text) == (kind is single_fit)
+    assert "No intervals" not in text  # a warning only where there could be some
+    assert ("Covariates are not shrunk" in text) <= (kind not in {single_fit, replicate_fit})
 
 
 @pytest.mark.slow

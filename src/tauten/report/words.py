@@ -55,7 +55,7 @@ def thresholds(fit: Fit) -> list[str]:
         return ["Nothing is bent: this is the ordinary mean of the gradients, which is not robust."]
     found = [f"Robust gradient: “{robust.name}”, {_bounds(robust)}."]
     nu, omega, tau = (getattr(robust, name, None) for name in ("nu_", "omega_", "tau_"))
-    if omega is not None:
+    if omega is not None and not fit.direct:
         found.append(_shrinking(omega))
     if nu is not None:
         found.append(_bending(robust, nu))
@@ -141,7 +141,9 @@ def _tails(fit: Fit) -> str:
 
 
 def _uncertainty(fit: Fit) -> str:
-    return f"No intervals: {fit.intervals}." if isinstance(fit.intervals, str) else ""
+    if fit.problem.data.n == 1 or not isinstance(fit.intervals, str):
+        return ""  # of a single tensor there never are any, and the section says so
+    return f"No intervals: {fit.intervals}."
 
 
 def _rivalry(fit: Fit) -> str:
