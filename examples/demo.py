@@ -7,8 +7,6 @@ thirty is simply wrong.
 
 from __future__ import annotations
 
-import base64
-import html
 import time
 import warnings
 from pathlib import Path
@@ -20,6 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import tauten as tt
+from tauten import _html as page
 
 OUTPUT = Path("demo-output")
 METHODS = {
@@ -58,7 +57,7 @@ def fit_all(X: np.ndarray, y: np.ndarray) -> dict[str, tuple[tt.TensorRegressor,
     return fits
 
 
-def draw(truth: np.ndarray, fits: dict, errors: dict) -> Path:
+def draw(truth: np.ndarray, fits: dict, errors: dict) -> plt.Figure:
     panels = {"truth": truth} | {name: fits[name][0].coef_ for name in METHODS}
     titles = {"truth": "true coefficients"} | {
         name: f"{METHODS[name]}\nrelative error {errors[name]:.2f}" for name in METHODS
@@ -69,29 +68,17 @@ def draw(truth: np.ndarray, fits: dict, errors: dict) -> Path:
         axis.set(xticks=[], yticks=[])
         axis.set_title(titles[name], fontsize=11)
     figure.colorbar(picture, ax=axes, shrink=0.8, extend="both")
-    path = OUTPUT / "coefficients.png"
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
-    return path
+    return figure
 
 
-def write_page(rows: list[tuple[str, str, str]], picture: Path) -> Path:
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    data = base64.b64encode(picture.read_bytes()).decode()
-    page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>tauten demo</title>
-<meta name="viewport" content="width=device-width"><style>
-:root{{color-scheme:light dark}}body{{font:16px/1.5 system-ui;max-width:70rem;margin:2rem auto;
-padding:0 1rem}}img{{width:100%;background:#fff}}td,th{{padding:.3rem 1rem;text-align:left}}
-</style><h1>The same data, four fits</h1><p>{html.escape(" ".join((__doc__ or "").split()))}</p>
-<table><thead><tr><th>method</th><th>relative error</th><th>seconds</th></tr></thead>
-<tbody>{body}</tbody></table>
-<p><img alt="True and estimated coefficient images side by side" src="data:image/png;base64,{data}">
-</p></html>"""
-    path = OUTPUT / "report.html"
-    path.write_text(page, encoding="utf-8")
-    return path
+def write_page(rows: list[list], figure: plt.Figure) -> Path:
+    columns = ["method", "relative error", "seconds"]
+    caption = "An estimate of zero everywhere has relative error 1."
+    alt = "True and estimated coefficient images side by side"
+    body = page.table(columns, rows, caption) + page.figure(figure, alt)
+    lead = page.paragraph(" ".join((__doc__ or "").split()))
+    text = page.page("The same data, four fits", [("Errors and coefficients", body)], lead=lead)
+    return page.write(OUTPUT / "report.html", text)
 
 
 def main() -> None:
@@ -100,14 +87,16 @@ def main() -> None:
     print(f"{X.shape[0]} samples of shape {X.shape[1:]}, heavy-tailed X and y, 1 in 30 wrong\n")
     fits = fit_all(X, y)
     errors = {name: tt.metrics.relative_error(fits[name][0].coef_, truth) for name in METHODS}
-    rows = [(METHODS[m], f"{errors[m]:.3f}", f"{fits[m][1]:.1f}") for m in METHODS]
+    rows = [[METHODS[m], round(errors[m], 3), round(fits[m][1], 1)] for m in METHODS]
     print(f"{'method':<34}{'relative error':>15}{'seconds':>10}")
     for method, error, seconds in rows:
-        print(f"{method:<34}{error:>15}{seconds:>10}")
+        print(f"{method:<34}{error:>15.3f}{seconds:>10.1f}")
     print("\n(an estimate of zero everywhere has relative error 1)")
-    picture = draw(truth, fits, errors)
-    page = write_page(rows, picture)
-    print(f"\npicture: {picture}\nreport:  {page}")
+    picture = OUTPUT / "coefficients.png"
+    draw(truth, fits, errors).savefig(picture, dpi=110)
+    with mpl.rc_context(page.FIGURE_STYLE):
+        report = write_page(rows, draw(truth, fits, errors))
+    print(f"\npicture: {picture}\nreport:  {report}")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from tauten.losses import Loss
 from tauten.tucker import Affine, Tucker
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `import oracle`
+sys.path.insert(0, str(Path(__file__).parent))  # for `import oracle` and `import browser`
 
 
 @pytest.fixture
@@ -44,3 +45,15 @@ def make_y(rng: np.random.Generator) -> Callable[..., np.ndarray]:
         return np.asarray(loss.draw(rng.normal(scale=0.7, size=shape), rng), dtype=float)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A headless Chromium, where one is installed."""
+    from browser import CHROMIUM, Browser
+
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here")
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()

@@ -2,7 +2,19 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from . import datasets, diagnostics, inference, init, losses, metrics, robust, solver, testing
+from . import (
+    datasets,
+    diagnostics,
+    inference,
+    init,
+    losses,
+    metrics,
+    plot,
+    report,
+    robust,
+    solver,
+    testing,
+)
 from .algorithm import robust_gradient_descent
 from .estimators import TensorClassifier, TensorPCA, TensorRegressor
 from .tucker import Tucker
@@ -23,6 +35,8 @@ __all__ = [
     "init",
     "losses",
     "metrics",
+    "plot",
+    "report",
     "robust",
     "robust_gradient_descent",
     "solver",

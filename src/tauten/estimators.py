@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import replace
+from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,10 +18,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
+from . import report
 from ._checks import check_rank, check_same_length, check_tensor
 from .data import Rows
 from .designs import Covariate, Direct
-from .inference import Intervals, intervals, linear_at_origin
+from .inference import Intervals, intervals, linear_at_origin, loadings
 from .init import start, tensor_shape
 from .losses import Loss
 from .problem import Problem
@@ -90,10 +93,54 @@ class _TensorModel(BaseEstimator):
         self.result_ = replace(result, n_passes=problem.data.reads.passes)
         self.n_iter_ = result.n_iter
 
+    def _at_fit(self, X: Any, y: Any = None, **data: Any) -> tuple[Problem, Tucker]:
+        """The problem that was solved, with the thresholds in use, and the fit as its point."""
+        raise NotImplementedError
+
+    def _point(self, problem: Problem) -> Tucker:
+        """The fit as a point of a problem."""
+        return self.tucker_
+
     def _intervals(self, problem: Problem, theta: Tucker, **options: Any) -> Intervals:
-        """Intervals at the fit, with the thresholds it chose."""
-        problem = replace(problem, robust=self.robust_)
         return intervals(problem, theta, solver=self._solver(problem, theta), **options)
+
+    def report(self, path: str | PathLike[str], X: Any, y: Any = None, **options: Any) -> Path:
+        """Write a report of the fit: one HTML page that loads nothing.
+
+        Parameters
+        ----------
+        path : str or path
+        X, y
+            As given to :meth:`fit`: the model keeps no data.
+        **options
+            See :func:`tauten.report.write`: `sample_names`, `mode_names`, `folds`, and the rest of
+            what was given to :meth:`fit`.
+
+        Returns
+        -------
+        Path
+        """
+        return report.write(self, path, X, y, **options)
+
+    def loading_intervals(
+        self, X: Any, y: Any = None, *, level: float = 0.95, **data: Any
+    ) -> list[Intervals]:
+        """Return confidence intervals of the factors' entries, one set per mode.
+
+        Parameters
+        ----------
+        X, y, **data
+            As given to :meth:`fit`, `covariates` and `sample_weight` included.
+        level : float
+            Confidence of each interval.
+
+        Returns
+        -------
+        list of Intervals
+            See :func:`tauten.inference.loadings`, which says what they mean.
+        """
+        check_is_fitted(self)
+        return loadings(*self._at_fit(X, y, **data), level=level)
 
 
 class _TensorGLM(_TensorModel):
@@ -188,12 +235,24 @@ class _TensorGLM(_TensorModel):
         True
         """
         check_is_fitted(self)
+        fit = self._at_fit(X, y, covariates=covariates, sample_weight=sample_weight)
+        options = {"level": level, "method": method, "n_boot": n_boot, "rng": random_state}
+        return self._intervals(*fit, **options)
+
+    def _at_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        covariates: Any = None,
+        sample_weight: Any = None,
+        **data: Any,
+    ) -> tuple[Problem, Tucker]:
         X = self._samples(X)
         self._fitted_covariates(covariates, X)
         problem = self._problem(X, self._response(y), self.loss_, covariates, sample_weight)
         _check_fitted_data(problem.data, len(self.influence_), self.intercept_.shape)
-        options = {"level": level, "method": method, "n_boot": n_boot, "rng": random_state}
-        return self._intervals(problem, self._point(problem), **options)
+        return replace(problem, robust=self.robust_), self._point(problem)
 
     def _response(self, y: Any) -> np.ndarray:
         """Responses as the loss takes them, of a model that is fitted."""
@@ -602,10 +661,13 @@ class TensorPCA(TransformerMixin, _TensorModel):
                 "confidence_intervals needs replicates=True: one tensor does not tell how much it "
                 "varies"
             )
-        problem = self._problem(Y)
-        _check_fitted_data(problem.data, len(self.influence_), self.tucker_.shape, "Y")
         options = {"level": level, "method": method, "n_boot": n_boot, "rng": random_state}
-        return self._intervals(problem, self.tucker_, **options)
+        return self._intervals(*self._at_fit(Y), **options)
+
+    def _at_fit(self, X: Any, y: Any = None, **data: Any) -> tuple[Problem, Tucker]:
+        problem = self._problem(X)
+        _check_fitted_data(problem.data, len(self.influence_), self.tucker_.shape, "Y")
+        return replace(problem, robust=self.robust_), self.tucker_
 
     def transform(self, Y: Any) -> np.ndarray:
         """Return ``Y x_k U_kᵀ``: coordinates in the fitted subspaces.

@@ -1,6 +1,7 @@
 """Uncertainty of a fit: standard errors and confidence intervals of every coefficient.
 
-Two ways, for the entries of A, the intercept and the vector coefficients alike:
+Two ways, for the entries of A, the intercept and the vector coefficients alike
+(:func:`intervals`); the factors have theirs by the first (:func:`loadings`):
 
 ===============  ================================================================================
 ``sandwich``     from the slope and the scatter of the (bent) gradients at the fit: one pass
@@ -133,6 +134,52 @@ def intervals(
     return _assemble(parts, intercept=problem.design.center is not None)
 
 
+def loadings(problem: Problem, theta: Tucker, *, level: float = 0.95) -> list[Intervals]:
+    """Return confidence intervals of the entries of every factor, by the sandwich.
+
+    A factor is known up to a rotation only, so an interval needs a convention: the factors are
+    orthonormal, the core all-orthogonal, and a refit is first rotated to the fit. What is left,
+    ``U_kᵀ dU_k = 0``, is how far the column space may lie from the fitted one, seen along each
+    column. That columns whose weights are close may mix is not in it, and where a factor is square
+    (r_k = p_k) nothing is left.
+
+    Parameters
+    ----------
+    problem, theta, level
+        As for :func:`intervals`.
+
+    Returns
+    -------
+    list of Intervals
+        One per mode, of the shape of its factor. With several classes, the classes' factor is
+        centred over them.
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("I", 500, noise="t:1.5", rng=0)
+    >>> model = tt.TensorRegressor(rank=1).fit(data.X, data.y)
+    >>> [found.estimate.shape for found in model.loading_intervals(data.X, data.y)]
+    [(10, 1), (10, 1), (10, 1)]
+    """
+    _check(level, "sandwich", 2)
+    theta = theta.map(lambda block: to_numpy(block).astype(np.float64))
+    n, share = leverage(problem, theta)
+    q = float(stats.t.isf((1 - level) / 2, n * (1 - share)))
+    matrix, unknown = covariance(problem, theta)
+    point = _contrasts(theta) if problem.loss.one_hot else theta
+    found = []
+    for k, factor in enumerate(point.canonical().factors):
+        rows = _loading_jacobian(theta.factors[k], point.factors[k], factor)
+        entries = theta.split(np.arange(len(matrix)))[1 + k].ravel()
+        variances = np.einsum("ij,jk,ik->i", rows, matrix[np.ix_(entries, entries)], rows)
+        lost = np.sum((rows @ unknown[entries]) ** 2, axis=1) > UNKNOWN * np.sum(rows**2, axis=1)
+        errors = np.where(lost, np.inf, np.sqrt(np.maximum(variances, 0.0))).reshape(factor.shape)
+        ends = factor - q * errors, factor + q * errors
+        found.append(Intervals(factor, errors, *ends, level, "sandwich"))
+    return found
+
+
 def leverage(problem: Problem, theta: Tucker) -> tuple[int, float]:
     """Return the number of samples, and the share ``K / N`` of their noise that the fit swallows.
 
@@ -251,6 +298,20 @@ def bootstrap(
             stacklevel=2,
         )
     return [result.theta for result in results]
+
+
+def _loading_jacobian(factor: np.ndarray, point: np.ndarray, canonical: np.ndarray) -> np.ndarray:
+    """Derivative of a canonical factor with respect to the factor of the fit, both flattened.
+
+    ``dV = (I - P) C dU M``, where ``V = C U M``: C centres the classes (elsewhere it is I), M turns
+    the columns to the canonical ones, and I - P leaves out what a rotation undoes.
+    """
+    centring = np.eye(len(factor))
+    if point is not factor:
+        centring -= 1 / len(factor)
+    left = centring - canonical @ (canonical.T @ centring)
+    left[np.abs(left) < SINGULAR] = 0.0  # where a factor is square, rounding is all that is left
+    return np.kron(left, (np.linalg.pinv(point) @ canonical).T)
 
 
 def linear_at_origin(theta: Affine, center: np.ndarray | None) -> np.ndarray:
