@@ -282,10 +282,10 @@ def test_curvature_along_a_direction_is_the_matrix_times_it():
 def test_fits_together_are_the_fits_alone(room, rng, make_theta, monkeypatch):
     """Other weights, thresholds and starts: the same answers, in as many passes as the longest."""
     monkeypatch.setattr("tauten.solver.MATRICES", room)
-    X, theta = rng.normal(size=(90, 4, 3)), make_theta((4, 3), (2, 2))
-    y = X.reshape(90, 12) @ theta.full().ravel() + rng.standard_t(3, size=90)
+    X, theta = rng.normal(size=(90, 4, 3)), make_theta((4, 3), (1, 1))
+    y = X.reshape(90, 12) @ theta.full().ravel() + 0.1 * rng.standard_t(3, size=90)
     problem = Problem(Rows(X, y, chunk=40), Squared(), Covariate())
-    taus = [0.5, 1.0, 3.0, np.inf]
+    taus = [0.2, 0.5, np.inf]
     problems = [
         replace(
             problem,
