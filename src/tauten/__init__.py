@@ -5,6 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 from . import datasets, diagnostics, inference, init, losses, metrics, robust, solver, testing
 from .algorithm import robust_gradient_descent
 from .estimators import TensorClassifier, TensorPCA, TensorRegressor
+from .preprocessing import Tensorize, TensorScaler
 from .tucker import Tucker
 
 try:
@@ -16,6 +17,8 @@ __all__ = [
     "TensorClassifier",
     "TensorPCA",
     "TensorRegressor",
+    "TensorScaler",
+    "Tensorize",
     "Tucker",
     "datasets",
     "diagnostics",
