@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -366,6 +365,8 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, covariates: Any = None) -> float:
         """Return R² of the predictions; for tensor responses, its mean over their entries."""
+        from sklearn.metrics import r2_score  # here: it takes half a second to import
+
         predicted = self.predict(X, covariates)
         y = check_tensor("y", y)
         check_same_length(predicted, y)
@@ -494,6 +495,8 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, covariates: Any = None) -> float:
         """Return the share of labels predicted right."""
+        from sklearn.metrics import accuracy_score  # here: it takes half a second to import
+
         predicted = self.predict(X, covariates)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
