@@ -127,7 +127,7 @@ def test_labels_come_back(tmp_path):
         DATA.X,
         dims=("day", "row", "column"),
         coords={
-            "row": np.datetime64("2020-01-01") + np.arange(4),
+            "row": np.datetime64("2020-01-01", "ns") + np.arange(4),
             "column": ["a", "b", "c"],
             "both": (("row", "column"), np.arange(12).reshape(4, 3)),
         },

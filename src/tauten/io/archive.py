@@ -79,7 +79,8 @@ def _check_members(members: Sequence[zipfile.ZipInfo], size: int) -> None:
 
 def _to_bytes(array: np.ndarray) -> bytes:
     buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, np.asarray(array, order="C"), allow_pickle=False)
+    plain = np.asarray(array, order="C").view(array.dtype.str)  # without pandas's notes in a dtype
+    np.lib.format.write_array(buffer, plain, allow_pickle=False)
     return buffer.getvalue()
 
 
