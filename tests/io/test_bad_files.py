@@ -214,12 +214,12 @@ def test_members_that_a_model_does_not_have(name, load, good, tmp_path):
         contents = [c for c in contents if c[0] != name]
     else:
         contents.append((name, b"content"))
-    refused(load, archive(contents), "members")
+    refused(load, archive(contents), "not those of a model")
     assert os.listdir(tmp_path) == ["model.npz"]
 
 
 def test_text_must_come_first_and_be_there(load):
-    refused(load, archive([("array_0.npy", npy(np.ones(2)))]), "members")
+    refused(load, archive([("array_0.npy", npy(np.ones(2)))]), "not those of a model")
     refused(load, archive([]))
 
 
@@ -240,10 +240,11 @@ TREES = {
     "unhashable": {"$": ["TensorPCA"]},
     "no kind": {"params": {}},
     "unknown parameter": {"$": "TensorPCA", "params": {"evil": 1}, "state": {}},
-    "method": {"$": "TensorPCA", "params": {}, "state": {"fit": 1}},
-    "dunder": {"$": "TensorPCA", "params": {}, "state": {"__class__": 1}},
-    "dunder reduce": {"$": "TensorPCA", "params": {}, "state": {"__reduce__": "os"}},
-    "private method": {"$": "TensorPCA", "params": {}, "state": {"_solve": 1}},
+    "method": {"$": "TensorScaler", "params": {}, "state": {"fit": 1}},
+    "dunder": {"$": "TensorScaler", "params": {}, "state": {"__class__": 1}},
+    "dunder reduce": {"$": "TensorScaler", "params": {}, "state": {"__reduce__": "os"}},
+    "strange name": {"$": "TensorScaler", "params": {}, "state": {"evil": 1}},
+    "private method": {"$": "TensorScaler", "params": {}, "state": {"_learn": 1}},
     "half a fit": {"$": "TensorPCA", "params": {}, "state": {"tucker_": 3}},
     "fit without parts": {"$": "TensorRegressor", "params": {}, "state": {"n_iter_": 3}},
     "loss": {"$": "Loss", "name": "squared", "params": {}, "state": {}},

@@ -164,6 +164,12 @@ def test_the_same_model_makes_the_same_file(tmp_path):
     assert len(files) == 1
 
 
+def test_an_array_that_occurs_twice_is_kept_once(tmp_path):
+    model = again(tt.TensorPCA(1).fit(DATA.X[:5]), tmp_path)
+    assert model.low_rank_ is model.coef_
+    assert model.result_.theta.core is model.tucker_.core
+
+
 def test_the_file_is_an_open_one(tmp_path):
     """numpy and any zip program can read it, without us and without pickle."""
     model = tt.TensorRegressor(1).fit(DATA.X, DATA.y)

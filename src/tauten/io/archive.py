@@ -95,7 +95,7 @@ def _from_bytes(content: bytes) -> np.ndarray:
         (2, 0): np.lib.format.read_array_header_2_0,
     }
     shape, fortran, dtype = read[version](buffer)
-    if dtype.kind not in KINDS or dtype.itemsize == 0 or fortran:
+    if dtype.kind not in KINDS or fortran:
         raise ModelFileError(f"an array has the type {dtype!s:.40}, which a model has no use for")
     rest = content[buffer.tell() :]
     if any(size < 0 for size in shape) or math.prod(shape) * dtype.itemsize != len(rest):
