@@ -156,6 +156,8 @@ class _TensorGLM(_TensorModel):
         Z = self._vector_covariates(covariates, X)
         if weight is not None:
             weight = _check_sample_weight(weight, X, dtype=X.dtype, ensure_non_negative=True)
+            if not weight.any():  # scikit-learn itself refuses these in its later versions
+                raise ValueError("sample_weight must hold at least one non-zero number")
         center = _center(X, weight) if self.fit_intercept else None
         data = Rows(X, y, Z, weight)
         return Problem(data, loss, Covariate(center), Robustifier.get(self.robust))
