@@ -6,22 +6,26 @@ ARGS ?=
 BIN := .venv/bin
 
 # One worker per core, each with single-threaded linear algebra: the arrays of the tests are small.
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8
+THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+PYTEST := -m pytest -n auto --maxprocesses 8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench docs clean
+.PHONY: help demo test test-all test-oldest lint format bench docs dist clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/.stamp-plot ## a short tour on simulated data; writes demo-output/
 	$(BIN)/python examples/demo.py
 
 test: .venv/.stamp-test ## the tests and the docstring examples, except the slow ones
-	$(PYTEST) $(ARGS)
+	$(THREADS) $(BIN)/python $(PYTEST) $(ARGS)
 
 test-all: .venv/.stamp-test ## every test, the slow ones included
-	$(PYTEST) -m "" $(ARGS)
+	$(THREADS) $(BIN)/python $(PYTEST) -m "" $(ARGS)
+
+test-oldest: .venv-oldest/.stamp ## the tests with the oldest versions that pyproject.toml allows
+	$(THREADS) .venv-oldest/bin/python $(PYTEST) $(ARGS)
 
 lint: .venv/.stamp-lint ## style, types, import directions, spelling
 	$(BIN)/ruff check
@@ -41,13 +45,29 @@ docs: .venv/.stamp-docs ## the documentation, in docs/_build/html
 	rm -rf docs/generated docs/_build
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
 
+dist: .venv/.stamp-dist ## wheel and sdist in dist/, each tried in a clean environment
+	rm -rf dist build
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	for file in dist/*; do \
+	  $(PYTHON) -m venv --clear build/clean && \
+	  build/clean/bin/python -m pip install --quiet --disable-pip-version-check $$file && \
+	  (cd build && clean/bin/python ../tests/smoke.py) || exit 1; \
+	done
+
 clean: ## remove what the targets made, except .venv
-	rm -rf build demo-output docs/_build docs/generated .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf build dist .venv-oldest demo-output docs/_build docs/generated .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # .stamp-NAME: the package, editable, and its extra NAME are installed. Redone when the metadata or a C source changes.
 .venv/.stamp-%: pyproject.toml $(wildcard src/tauten/*/*.[ch]) | .venv/.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[$*]"
+	@touch $@
+
+.venv-oldest/.stamp: pyproject.toml tests/oldest.py
+	$(PYTHON) -m venv --clear .venv-oldest
+	$(PYTHON) tests/oldest.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-oldest/constraints.txt --editable ".[test]"
 	@touch $@
 
 .venv/.stamp:

@@ -243,6 +243,8 @@ def test_gentlest():
     assert gentlest("abcd", [1.05, 1.0, 9.0, 1.01], 1.05) == "d"
     assert gentlest("abc", [np.nan, 2.0, np.inf], 1.05) == "b"
     assert gentlest("abc", [np.inf] * 3, 1.05) == "c"
+    assert gentlest("abc", [np.nan] * 3, 1.05) == "c"
+    assert gentlest("abc", [-1.0, 2.0, -2.0], 1.05) == "c"
 
 
 @dataclass

@@ -36,7 +36,7 @@ def test_objects_that_are_numbers_become_floats():
     [
         (None, ValueError, "X must be an array of numbers; got None"),
         (3.0, ValueError, "X must have at least 1 axes"),
-        ([], ValueError, r"X must hold at least one sample .* shape \(0,\)"),
+        ([], ValueError, r"X must hold at least one sample .*shape=\(0,\)"),
         (np.ones((0, 3)), ValueError, r"0 sample\(s\)"),
         (np.ones((3, 0)), ValueError, "at least one sample and one entry"),
         ([np.nan], ValueError, "X contains NaN"),

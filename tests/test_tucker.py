@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 
 import hypothesis.strategies as st
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 
 import oracle
 from tauten import tucker
-from tauten.tucker import Affine, Tucker
+from tauten.tucker import Affine, Tucker, coordinates
 
 FEW = settings(max_examples=40, deadline=None, derandomize=True)
 
@@ -372,3 +373,27 @@ def test_affine_carries_its_linear_block(rng, make_theta):
         close(full(other), full(point))
     assert type(point.tucker) is Tucker
     assert point.distance(point.tucker) < 1e-12
+
+
+@pytest.mark.parametrize("copies", [0, 3])
+@pytest.mark.parametrize(
+    ("shape", "rank"), [((5, 4, 3), (2, 2, 2)), ((4, 3), (2, 1)), ((5,), (1,))]
+)
+def test_coordinates_with_missing_entries_are_least_squares(rng, shape, rank, copies):
+    factors = [np.linalg.qr(rng.normal(size=pair))[0] for pair in zip(shape, rank, strict=True)]
+    batch = (copies,) if copies else ()
+    Y = rng.normal(size=(*batch, *shape))
+    whole = functools.reduce(np.kron, factors)  # rows: entries, columns: coordinates
+    exact = Y.reshape(*batch, -1) @ whole
+    found = coordinates(Y, factors, first=len(batch))
+    np.testing.assert_allclose(found.reshape(*batch, -1), exact, atol=1e-12)
+    Y[rng.random(Y.shape) < 0.4] = np.nan
+    found = coordinates(Y, factors, first=len(batch)).reshape(-1, whole.shape[1])
+    for y, mine in zip(Y.reshape(-1, whole.shape[0]), found, strict=True):
+        seen = ~np.isnan(y)
+        theirs = np.linalg.lstsq(whole[seen], y[seen], rcond=None)[0]
+        np.testing.assert_allclose(mine, theirs, atol=1e-10)
+
+
+def test_coordinates_of_nothing_are_zero():
+    np.testing.assert_array_equal(coordinates(np.full((3, 2), np.nan), [np.eye(3), np.eye(2)]), 0)

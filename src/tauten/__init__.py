@@ -1,12 +1,11 @@
 """tauten: low-rank tensor models from data with heavy tails and outliers."""
 
-from importlib.metadata import PackageNotFoundError, version
-
 from . import (
     datasets,
     diagnostics,
     inference,
     init,
+    io,
     losses,
     metrics,
     plot,
@@ -15,30 +14,36 @@ from . import (
     solver,
     testing,
 )
+from ._versions import VERSION, show_versions
 from .algorithm import robust_gradient_descent
 from .estimators import TensorClassifier, TensorPCA, TensorRegressor
+from .io import load, save
+from .preprocessing import Tensorize, TensorScaler
 from .tucker import Tucker
 
-try:
-    __version__ = version("tauten")
-except PackageNotFoundError:  # run from a source tree that was never installed
-    __version__ = "unknown"
+__version__ = VERSION
 
 __all__ = [
     "TensorClassifier",
     "TensorPCA",
     "TensorRegressor",
+    "TensorScaler",
+    "Tensorize",
     "Tucker",
     "datasets",
     "diagnostics",
     "inference",
     "init",
+    "io",
+    "load",
     "losses",
     "metrics",
     "plot",
     "report",
     "robust",
     "robust_gradient_descent",
+    "save",
+    "show_versions",
     "solver",
     "testing",
 ]

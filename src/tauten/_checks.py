@@ -8,9 +8,12 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
+from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ._array import quiet
+from ._labels import Labels
 
 
 def check_tensor(name: str, value: Any, *, missing: bool = False, min_ndim: int = 1) -> np.ndarray:
@@ -27,7 +30,10 @@ def check_tensor(name: str, value: Any, *, missing: bool = False, min_ndim: int 
         Fewest axes.
     """
     if value is None:
-        raise ValueError(f"{name} must be an array of numbers; got None")
+        raise ValueError(
+            f"{name} must be an array of numbers; got None. Expected array-like (array or "
+            f"non-string sequence), got None"
+        )
     try:
         with quiet():  # infinities of both signs make it warn before it finds them
             array = check_array(
@@ -44,13 +50,33 @@ def check_tensor(name: str, value: Any, *, missing: bool = False, min_ndim: int 
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} must be an array of numbers: {error}") from error
     if array.ndim < min_ndim:
-        raise ValueError(f"{name} must have at least {min_ndim} axes; got shape {array.shape}")
+        raise ValueError(
+            f"{name} must have at least {min_ndim} axes; got shape {array.shape}. Reshape your "
+            f"data: axis 0 is for the samples"
+        )
     if array.size == 0:
         raise ValueError(
-            f"{name} must hold at least one sample and one entry per sample; got "
-            f"{array.shape[0]} sample(s), shape {array.shape}"
+            f"{name} must hold at least one sample and one entry per sample; got {array.shape[0]} "
+            f"sample(s), {math.prod(array.shape[1:])} feature(s) (shape={array.shape}) while a "
+            f"minimum of 1 is required."
         )
     return array
+
+
+def check_samples(estimator: Any, X: Any, *, missing: bool = False) -> np.ndarray:
+    """Return samples like those that an estimator was fitted to: in shape, names and labels."""
+    check_is_fitted(estimator)
+    samples = check_tensor("X", X, missing=missing, min_ndim=2)
+    shape, kind = estimator.sample_shape_, type(estimator).__name__
+    if samples.shape[1:] != shape:
+        raise ValueError(
+            f"X must have samples of shape {shape}, as in fit; got {samples.shape[1:]}: X has "
+            f"{samples.shape[1]} features, but {kind} is expecting {shape[0]} features as input"
+        )
+    validate_data(estimator, X, skip_check_array=True, reset=False)
+    if estimator.labels_ is not None:
+        estimator.labels_.first(len(shape)).check("X", Labels.of(X))
+    return samples
 
 
 def check_same_length(X: np.ndarray, y: np.ndarray, name: str = "y") -> None:
@@ -60,6 +86,27 @@ def check_same_length(X: np.ndarray, y: np.ndarray, name: str = "y") -> None:
             f"X and {name} must have the same number of samples along axis 0; got "
             f"inconsistent numbers of samples {X.shape[0]} and {y.shape[0]}"
         )
+
+
+def check_covariates(covariates: Any, X: np.ndarray) -> np.ndarray:
+    """Return vector covariates (n, c) in the precision of the samples that they belong to."""
+    Z = check_tensor("covariates", covariates, min_ndim=2)
+    if Z.ndim > 2:
+        raise ValueError(f"covariates must have shape (n, c), one row per sample; got {Z.shape}")
+    check_same_length(X, Z, "covariates")
+    return Z.astype(X.dtype, copy=False)
+
+
+def check_classes(y: Any) -> np.ndarray:
+    """Return class labels (n,) that can be sorted."""
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    try:
+        check_classification_targets(y)
+        np.unique(y)
+    except TypeError as error:
+        raise TypeError(f"y must hold labels of one kind, to be sorted: {error}") from error
+    return y
 
 
 def check_number(name: str, value: Any, *, integer: bool = False, zero: bool = False) -> None:

@@ -12,14 +12,20 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import r2_score
-from sklearn.utils import assert_all_finite
+from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from . import report
-from ._checks import check_rank, check_same_length, check_tensor
+from ._checks import (
+    check_classes,
+    check_covariates,
+    check_rank,
+    check_same_length,
+    check_samples,
+    check_tensor,
+)
+from ._labels import Labels, coefficient_labels
 from .data import Rows
 from .designs import Covariate, Direct
 from .inference import Intervals, intervals, linear_at_origin, loadings
@@ -29,7 +35,7 @@ from .problem import Problem
 from .robust import Robustifier
 from .select import select_rank, select_threshold
 from .solver import Iteration, Result, Solver, choose
-from .tucker import Affine, Tucker, multi_mode_dot
+from .tucker import Affine, Tucker, coordinates, multi_mode_dot
 
 PILOT_TOL = 1e-3  # thresholds need no more
 
@@ -58,8 +64,7 @@ class _TensorModel(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=stacklevel,
             )
-        self._store(problem, result)
-        return result
+        return self._store(problem, result)
 
     def _rank(self, problem: Problem, rng: np.random.Generator) -> tuple[int, ...]:
         criterion = {"auto": "bic", "cv": "cv"}.get(self.rank if isinstance(self.rank, str) else "")
@@ -83,7 +88,7 @@ class _TensorModel(BaseEstimator):
         auto = isinstance(self.solver, str) and self.solver == "auto"
         return choose(problem, theta) if auto else Solver.get(self.solver)
 
-    def _store(self, problem: Problem, result: Result) -> None:
+    def _store(self, problem: Problem, result: Result) -> Result:
         theta = result.theta
         self.tucker_ = Tucker(theta.core, theta.factors)
         self.coef_ = self.tucker_.full()
@@ -92,6 +97,19 @@ class _TensorModel(BaseEstimator):
         self.influence_ = problem.influence(theta)
         self.result_ = replace(result, n_passes=problem.data.reads.passes)
         self.n_iter_ = result.n_iter
+        return result
+
+    def _label(self, samples: Any, labels: Labels | None) -> None:
+        """Keep what is known of features and modes; label the coefficients."""
+        validate_data(self, samples, skip_check_array=True)
+        self.labels_ = labels
+        if labels is not None:
+            self.coef_ = labels.wrap(self.coef_)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
 
     def _at_fit(self, X: Any, y: Any = None, **data: Any) -> tuple[Problem, Tucker]:
         """The problem that was solved, with the thresholds in use, and the fit as its point."""
@@ -168,11 +186,10 @@ class _TensorGLM(_TensorModel):
         self.verbose = verbose
 
     def _fit(self, X: Any, y: np.ndarray, loss: Loss, covariates: Any, weight: Any) -> Self:
-        X = check_tensor("X", X, min_ndim=2)
-        problem = self._problem(X, y, loss, covariates, weight)
+        samples = check_tensor("X", X, min_ndim=2)
+        problem = self._problem(samples, y, loss, covariates, weight)
         result = self._solve(problem, stacklevel=4)
-        self.n_features_in_ = X.shape[1]
-        self.sample_shape_ = X.shape[1:]
+        self.sample_shape_ = samples.shape[1:]
         self._set_linear(result.theta, problem.design.center, y.shape[1:])
         return self
 
@@ -186,6 +203,8 @@ class _TensorGLM(_TensorModel):
         Z = self._vector_covariates(covariates, X)
         if weight is not None:
             weight = _check_sample_weight(weight, X, dtype=X.dtype, ensure_non_negative=True)
+            if not weight.any():  # scikit-learn itself refuses these in its later versions
+                raise ValueError("sample_weight must hold at least one non-zero number")
         center = _center(X, weight) if self.fit_intercept else None
         data = Rows(X, y, Z, weight)
         return Problem(data, loss, Covariate(center), Robustifier.get(self.robust))
@@ -248,9 +267,9 @@ class _TensorGLM(_TensorModel):
         sample_weight: Any = None,
         **data: Any,
     ) -> tuple[Problem, Tucker]:
-        X = self._samples(X)
-        self._fitted_covariates(covariates, X)
-        problem = self._problem(X, self._response(y), self.loss_, covariates, sample_weight)
+        samples = check_samples(self, X)
+        self._fitted_covariates(covariates, samples)
+        problem = self._problem(samples, self._response(y), self.loss_, covariates, sample_weight)
         _check_fitted_data(problem.data, len(self.influence_), self.intercept_.shape)
         return replace(problem, robust=self.robust_), self._point(problem)
 
@@ -272,7 +291,7 @@ class _TensorGLM(_TensorModel):
         """The intercept's column of ones, then the covariates'."""
         columns = [np.ones((X.shape[0], 1), X.dtype)] if self.fit_intercept else []
         if covariates is not None:
-            columns.append(_check_covariates(covariates, X))
+            columns.append(check_covariates(covariates, X))
         return np.hstack(columns) if columns else None
 
     def _set_linear(self, theta: Tucker, center: np.ndarray | None, shape: tuple[int, ...]) -> None:
@@ -287,22 +306,10 @@ class _TensorGLM(_TensorModel):
 
     def _predictor(self, X: Any, covariates: Any) -> np.ndarray:
         """Linear predictors of new samples."""
-        check_is_fitted(self)
-        X = self._samples(X)
-        Z = self._fitted_covariates(covariates, X)
-        eta = Covariate().predict(self.tucker_, X) + self.intercept_
+        samples = check_samples(self, X)
+        Z = self._fitted_covariates(covariates, samples)
+        eta = Covariate().predict(self.tucker_, samples) + self.intercept_
         return eta if Z is None else eta + np.tensordot(Z, self.covariate_coef_, axes=1)
-
-    def _samples(self, X: Any) -> np.ndarray:
-        """Check that samples are of the shape that the model was fitted to."""
-        X = check_tensor("X", X, min_ndim=2)
-        if X.shape[1:] != self.sample_shape_:
-            raise ValueError(
-                f"X must have samples of shape {self.sample_shape_}, as in fit; got {X.shape[1:]}"
-                f": X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        return X
 
     def _fitted_covariates(self, covariates: Any, X: np.ndarray) -> np.ndarray | None:
         """Check that covariates are those that the model was fitted with."""
@@ -311,7 +318,7 @@ class _TensorGLM(_TensorModel):
             return None
         if covariates is None:
             raise ValueError("covariates must be given: the model was fitted with them")
-        Z = _check_covariates(covariates, X)
+        Z = check_covariates(covariates, X)
         if Z.shape[1] != columns:
             raise ValueError(
                 f"covariates must have as many columns as in fit, {columns}; got {Z.shape[1]}"
@@ -348,7 +355,8 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
     Attributes
     ----------
     coef_ : array (p_1, ..., p_d0, q_1, ..., q_m)
-        The tensor A.
+        The tensor A; an ``xarray.DataArray`` with their dimensions and coordinates where X or y is
+        one.
     tucker_ : Tucker
         A in Tucker form.
     intercept_ : array (q_1, ..., q_m)
@@ -394,7 +402,10 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
         loss = Loss.get(self.loss)
         if loss.classes:
             raise ValueError(f"loss {loss.name!r} is for classes: use TensorClassifier")
-        return self._fit(X, self._response(y), loss, covariates, sample_weight)
+        response = self._response(y)
+        self._fit(X, response, loss, covariates, sample_weight)
+        self._label(X, coefficient_labels(X, y, (len(self.sample_shape_), response.ndim - 1)))
+        return self
 
     def _response(self, y: Any) -> np.ndarray:
         return check_tensor("y", y)
@@ -416,11 +427,18 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, covariates: Any = None) -> float:
         """Return R² of the predictions; for tensor responses, its mean over their entries."""
+        from sklearn.metrics import r2_score  # here: it takes half a second to import
+
         predicted = self.predict(X, covariates)
         y = check_tensor("y", y)
         check_same_length(predicted, y)
         flat = (a.reshape(a.shape[0], -1) for a in (y, predicted))
         return float(r2_score(*flat, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
 
 class TensorClassifier(ClassifierMixin, _TensorGLM):
@@ -493,37 +511,34 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         -------
         self
         """
-        labels = _check_labels(y)
-        self.classes_ = np.unique(labels)
-        if len(self.classes_) == 1:
-            only = self.classes_.tolist()[0]
+        labels = check_classes(y)
+        classes = np.unique(labels)
+        if len(classes) == 1:
+            only = classes.tolist()[0]
             raise ValueError(f"y must hold at least two classes; got one class, {only!r}")
-        binary = len(self.classes_) == 2
+        binary = len(classes) == 2
         auto = isinstance(self.loss, str) and self.loss == "auto"
         loss = Loss.get(("logistic" if binary else "multinomial") if auto else self.loss)
         if not loss.classes:
             raise ValueError(f"loss {loss.name!r} is not for classes: use TensorRegressor")
         if not (binary or loss.one_hot):
             raise ValueError(
-                f"loss {loss.name!r} takes two classes; y holds {len(self.classes_)}. Use 'auto'"
+                f"loss {loss.name!r} takes two classes; y holds {len(classes)}. Use 'auto'"
             )
         if self.class_weight is not None:
             weight = compute_sample_weight(self.class_weight, labels)
             if sample_weight is not None:
                 weight = weight * _check_sample_weight(sample_weight, labels)
             sample_weight = weight
-        return self._fit(X, self._encode(labels, loss), loss, covariates, sample_weight)
+        response = _encode(labels, classes, loss)
+        self._fit(X, response, loss, covariates, sample_weight)
+        self.classes_ = classes
+        orders = (len(self.sample_shape_), response.ndim - 1)
+        self._label(X, coefficient_labels(X, None, orders, classes))
+        return self
 
     def _response(self, y: Any) -> np.ndarray:
-        return self._encode(_check_labels(y), self.loss_)
-
-    def _encode(self, labels: np.ndarray, loss: Loss) -> np.ndarray:
-        """Labels as 0 and 1, or one-hot."""
-        strange = np.setdiff1d(labels, self.classes_)
-        if len(strange):
-            raise ValueError(f"y must hold the classes of fit, {self.classes_}; got {strange[0]!r}")
-        codes = np.searchsorted(self.classes_, labels)
-        return np.eye(len(self.classes_))[codes] if loss.one_hot else codes.astype(float)
+        return _encode(check_classes(y), self.classes_, self.loss_)
 
     def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return linear predictors: (n,) for two classes, (n, classes) for more."""
@@ -539,6 +554,13 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         """Return the most probable labels."""
         best = self.predict_proba(X, covariates).argmax(axis=1)
         return self.classes_[best]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, covariates: Any = None) -> float:
+        """Return the share of labels predicted right."""
+        from sklearn.metrics import accuracy_score  # here: it takes half a second to import
+
+        predicted = self.predict(X, covariates)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
 class TensorPCA(TransformerMixin, _TensorModel):
@@ -560,7 +582,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
     tucker_ : Tucker
         A, with orthonormal factors.
     low_rank_ : array (p_1, ..., p_d)
-        A in full.
+        A in full; an ``xarray.DataArray`` where Y is one.
     rank_, robust_, influence_, n_iter_, result_
         As for :class:`TensorRegressor`.
 
@@ -607,8 +629,8 @@ class TensorPCA(TransformerMixin, _TensorModel):
         self
         """
         self._solve(self._problem(Y))
+        self._label(Y, Labels.of(Y, first=int(self.replicates)))
         self.low_rank_ = self.coef_
-        self.n_features_in_ = np.shape(Y)[1 if np.ndim(Y) > 1 else 0]
         return self
 
     def _problem(self, Y: Any) -> Problem:
@@ -669,19 +691,33 @@ class TensorPCA(TransformerMixin, _TensorModel):
         _check_fitted_data(problem.data, len(self.influence_), self.tucker_.shape, "Y")
         return replace(problem, robust=self.robust_), self.tucker_
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def transform(self, Y: Any) -> np.ndarray:
         """Return ``Y x_k U_kᵀ``: coordinates in the fitted subspaces.
 
         Parameters
         ----------
         Y : array (p_1, ..., p_d) or (n, p_1, ..., p_d)
+            nan stands for a missing entry: the coordinates are those of least squares over the
+            others, the smallest ones where too few are left.
 
         Returns
         -------
         array (r_1, ..., r_d) or (n, r_1, ..., r_d)
         """
         check_is_fitted(self)
-        return self._map("Y", Y, self.tucker_.shape, [u.T for u in self.tucker_.factors])
+        tensors = check_tensor("Y", Y, missing=True)
+        self._check_shape("Y", tensors, self.tucker_.shape)
+        batch = tensors.ndim - self.tucker_.order
+        if self.labels_ is not None:
+            self.labels_.check("Y", Labels.of(Y, first=batch))
+        if batch == self.replicates:
+            validate_data(self, Y, skip_check_array=True, reset=False)
+        return coordinates(tensors, self.tucker_.factors, first=batch)
 
     def inverse_transform(self, scores: Any) -> np.ndarray:
         """Return ``scores x_k U_k``: the tensors of given coordinates.
@@ -695,17 +731,23 @@ class TensorPCA(TransformerMixin, _TensorModel):
         array (p_1, ..., p_d) or (n, p_1, ..., p_d)
         """
         check_is_fitted(self)
-        return self._map("scores", scores, self.rank_, self.tucker_.factors)
+        tensors = check_tensor("scores", scores)
+        self._check_shape("scores", tensors, self.rank_)
+        return multi_mode_dot(tensors, self.tucker_.factors, first=tensors.ndim - len(self.rank_))
 
-    def _map(self, name: str, tensor: Any, shape: tuple[int, ...], matrices: Any) -> np.ndarray:
-        tensor = check_tensor(name, tensor)
-        order = len(shape)
-        if tensor.shape[-order:] != tuple(shape) or tensor.ndim > order + 1:
+    def _check_shape(self, name: str, tensors: np.ndarray, shape: tuple[int, ...]) -> None:
+        """Raise unless these are tensors of a shape, or one of them."""
+        if tensors.shape[-len(shape) :] != shape or tensors.ndim > len(shape) + 1:
+            hint = ""
+            if name == "Y" and tensors.ndim > 1 and tensors.shape[1] != self.n_features_in_:
+                hint = (  # in scikit-learn's words
+                    f": X has {tensors.shape[1]} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
             raise ValueError(
-                f"{name} must have shape {tuple(shape)}, or (n, {', '.join(map(str, shape))}); "
-                f"got {tensor.shape}"
+                f"{name} must have shape {shape}, or (n, {', '.join(map(str, shape))}); got "
+                f"{tensors.shape}{hint}"
             )
-        return multi_mode_dot(tensor, matrices, first=tensor.ndim - order)
 
 
 def _center(X: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -720,23 +762,13 @@ def _center(X: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     return np.take_along_axis(ordered, np.stack(middles), axis=0).mean(axis=0)
 
 
-def _check_covariates(covariates: Any, X: np.ndarray) -> np.ndarray:
-    Z = check_tensor("covariates", covariates, min_ndim=2)
-    if Z.ndim > 2:
-        raise ValueError(f"covariates must have shape (n, c), one row per sample; got {Z.shape}")
-    check_same_length(X, Z, "covariates")
-    return Z.astype(X.dtype, copy=False)
-
-
-def _check_labels(y: Any) -> np.ndarray:
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    try:
-        check_classification_targets(y)
-        np.unique(y)
-    except TypeError as error:
-        raise TypeError(f"y must hold labels of one kind, to be sorted: {error}") from error
-    return y
+def _encode(labels: np.ndarray, classes: np.ndarray, loss: Loss) -> np.ndarray:
+    """Labels as 0 and 1, or one-hot."""
+    strange = np.setdiff1d(labels, classes)
+    if len(strange):
+        raise ValueError(f"y must hold the classes of fit, {classes}; got {strange[0]!r}")
+    codes = np.searchsorted(classes, labels)
+    return np.eye(len(classes))[codes] if loss.one_hot else codes.astype(float)
 
 
 def _check_fitted_data(data: Rows, n: int, shape: tuple[int, ...], name: str = "y") -> None:

@@ -515,7 +515,8 @@ def horizontal_system(theta: Tucker, matrix: Array) -> Array:
     parts = [xp.reshape(part, (-1,)) for part in theta.split(diagonal)]
     level = xp.concat([xp.ones_like(part) * xp.mean(part) for part in parts])
     moved = theta.horizontal(theta.horizontal(matrix).T).T
-    ridge = 1e-7 * diagonal + 1e-10 * level + 1e-300
+    tiny = xp.finfo(matrix.dtype).smallest_normal  # separable classes may have no curvature at all
+    ridge = 1e-7 * diagonal + 1e-10 * level + float(tiny)
     return moved + level * (eye - theta.horizontal(eye)) + eye * ridge
 
 

@@ -12,7 +12,6 @@ from itertools import combinations, product
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold
 
 from ._array import column, like, to_numpy
 from ._checks import feasible_rank
@@ -154,6 +153,8 @@ def _cross_validated(
 
 def _folds(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[Problem, np.ndarray]]:
     """Yield the problem with the samples of one fold weighted zero, and their indices."""
+    from sklearn.model_selection import KFold  # here: it takes half a second to import
+
     n = problem.data.n
     base = np.ones(n) if problem.data.weight is None else to_numpy(problem.data.weight)
     rows = np.flatnonzero(base)  # a sample without weight has no say in its own fold either

@@ -79,6 +79,37 @@ def multi_mode_dot(tensor: Array, matrices: Sequence[Array | None], *, first: in
     return tensor
 
 
+def coordinates(tensors: Array, factors: Sequence[Array], *, first: int = 0) -> Array:
+    """Coordinates of tensors in the span of orthonormal factors, from mode `first` on.
+
+    ``Y x_k U_kᵀ``; where entries are missing (nan), the least-squares coordinates of least norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([[2.0, np.nan], [2.0, 2.0]])
+    >>> coordinates(y, [np.full((2, 1), 0.5**0.5)] * 2)
+    array([[4.]])
+    """
+    xp = namespace(tensors, *factors)
+    seen = ~xp.isnan(tensors)
+    known = xp.where(seen, tensors, xp.zeros_like(tensors))
+    scores = multi_mode_dot(known, [u.T for u in factors], first=first)
+    if xp.all(seen):
+        return scores
+    # Σ φ φᵀ over the observed entries, φ the products of rows of the factors: one mode at a time.
+    squares = [xp.reshape(u[:, :, None] * u[:, None, :], (u.shape[0], -1)).T for u in factors]
+    gram = multi_mode_dot(xp.astype(seen, tensors.dtype), squares, first=first)
+    rank, batch = scores.shape[first:], tuple(tensors.shape[:first])
+    pairs = [r for r in rank for _ in range(2)]
+    halves = [first + k for k in (*range(0, len(pairs), 2), *range(1, len(pairs), 2))]
+    size = math.prod(rank)
+    gram = xp.permute_dims(xp.reshape(gram, (*batch, *pairs)), (*range(first), *halves))
+    gram = xp.reshape(gram, (*batch, size, size))
+    flat = xp.reshape(scores, (*batch, size, 1))
+    return xp.reshape(xp.linalg.pinv(gram) @ flat, scores.shape)
+
+
 def sweep(tensors: Array, factors: Sequence[Array]) -> tuple[Array, list[Array]]:
     """All partial projections of a batch of tensors, reading the batch at most twice.
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import platform
 from collections.abc import Callable
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -22,10 +20,10 @@ from .._html import (
     paragraph,
     table,
 )
+from .._versions import versions
 from . import words
 from .fit import Fit, hill_index
 
-LIBRARIES = ("tauten", "numpy", "scipy", "scikit-learn", "matplotlib")
 MOST_COEFFICIENTS = 30
 MOST_FACTORS = 6
 
@@ -275,9 +273,7 @@ def reproduce(fit: Fit) -> Html:
         f"model.fit({call})",
         f'model.report("report.html", {call})',
     ]
-    versions = [(name, _version(name)) for name in LIBRARIES]
-    versions.insert(0, ("Python", platform.python_version()))
-    return code("\n".join(lines)) + definitions(versions)
+    return code("\n".join(lines)) + code(versions())
 
 
 def _source(value: Any) -> str:
@@ -293,13 +289,6 @@ def _source(value: Any) -> str:
         if repr(part) != repr(defaults[name].default)
     ]
     return f"{home}{type(value).__name__}({', '.join(given)})"
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except ModuleNotFoundError:  # run from a source tree that was never installed
-        return "unknown"
 
 
 def _picture(draw: Callable[[Any], Any], alt: str, size: tuple[float, float] = (6.2, 3.6)) -> Html:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._array import quiet
 from .base import Pilot, Robustifier
 
 MAD = 1.4826  # the median absolute deviation of a normal variable times this is its sd
@@ -93,7 +94,8 @@ def sandwich(
         bend = _undecided
     canonical = pilot.canonical()
     scales = entry_scales(canonical.gradients(bend))
-    risks = [canonical.risk(make([c * s for s in scales])) for c in FACTORS]
+    with quiet():  # separable classes leave no curvature, so no finite risk
+        risks = [canonical.risk(make([c * s for s in scales])) for c in FACTORS]
     factor = gentlest(FACTORS, risks, SLACK)
     return [factor * s for s in entry_scales(pilot.gradients(bend))]
 
@@ -104,7 +106,12 @@ def _undecided(scores: Any) -> Any:
 
 
 def gentlest(candidates: Sequence[Any], costs: Sequence[float], slack: float) -> Any:
-    """Return the last candidate whose cost is within `slack` of the least."""
-    best = min((cost for cost in costs if np.isfinite(cost)), default=np.inf)
-    good = [c for c, cost in zip(candidates, costs, strict=True) if cost <= slack * best]
-    return good[-1]
+    """Return the last candidate whose cost is within `slack` of the least; of no costs, the last.
+
+    There are none where a fit is perfect: separable classes have no curvature left.
+    """
+    finite = [cost for cost in costs if np.isfinite(cost)]
+    if not finite:
+        return candidates[-1]
+    enough = max(slack * min(finite), min(finite))  # rounding may leave a least cost below zero
+    return [c for c, cost in zip(candidates, costs, strict=True) if cost <= enough][-1]
