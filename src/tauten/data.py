@@ -18,8 +18,9 @@ import threadpoolctl
 
 from ._array import Array, is_numpy, matrix_of, namespace, to_numpy
 
-CHUNK_ROWS = 512  # so that what is projected, a few kB a sample, stays in a core's cache ...
-SMALL_CHUNK, LARGE_CHUNK = 2**20, 2**26  # ... unless the samples are tiny, or huge (in bytes)
+CHUNK_ROWS = 256  # so that what is projected, a few kB a sample, stays in a core's cache ...
+SMALL_CHUNK, LARGE_CHUNK = 2**24, 2**26  # ... unless the samples are small, or huge (in bytes)
+CENTRED = 2**20  # bytes of samples that are centred at a time
 WORTH_THREADS = 2**24  # bytes of X from which more threads than one pay
 
 
@@ -54,7 +55,7 @@ class Chunk:
 
 def _blocks(X: Array) -> Iterator[Array]:
     """A few samples at a time, so that centring them makes no copy of them all."""
-    n, rows = X.shape[0], max(1, SMALL_CHUNK // (8 * math.prod(X.shape[1:]) or 8))
+    n, rows = X.shape[0], max(1, CENTRED // (8 * math.prod(X.shape[1:]) or 8))
     return (X[start : min(start + rows, n), ...] for start in range(0, n, rows))
 
 
@@ -81,7 +82,7 @@ class Rows:
     Z : array (n, c), optional
     weight : array (n,), optional
     chunk : int, optional
-        Samples per chunk; by default about 512.
+        Samples per chunk; by default about 256, or more where they are small.
     threads : int, optional
         Threads that go over the chunks; by default as many as :func:`available_threads`. Sums are
         the same, to the last bit, for the same number of them.
@@ -154,8 +155,10 @@ class Rows:
         """Samples per chunk, such that the chunks are even and evenly many."""
         row_bytes = 8 * math.prod((self.y if self.X is None else self.X).shape[1:]) or 8
         rows = max(min(CHUNK_ROWS, LARGE_CHUNK // row_bytes), SMALL_CHUNK // row_bytes, 1)
+        if self.n <= rows and self.n * row_bytes < WORTH_THREADS:
+            return self.n
         pairs = math.ceil(self.n / rows / 2)
-        return self.n if self.n <= rows else math.ceil(self.n / (2 * pairs))
+        return max(1, math.ceil(self.n / (2 * pairs)))
 
     def sample(self, size: int) -> Chunk:
         """Return at most `size` samples of positive weight, evenly spread; read once, then kept."""
