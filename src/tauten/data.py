@@ -171,6 +171,8 @@ class Rows:
         self.reads.passes += min(size, len(rows)) / self.n
         if len(rows) == self.n <= size:
             return self._chunk(slice(None), 0)
+        if len(rows) == self.n:
+            return self._chunk(slice(None, None, math.ceil(self.n / size)), 0)  # a view: no copy
         picked = np.linspace(0, len(rows) - 1, min(size, len(rows))).astype(int)
         return self._chunk(rows[picked], 0)
 

@@ -95,9 +95,20 @@ def scaled(array, factor=8.0):
         lambda X: X.astype(">f8"),
         np.asfortranarray,
         lambda X: X[::-2],
+        lambda X: X[::3],
         lambda X: X[:, ::-1],
     ],
-    ids=["float32", "float16", "int32", "bool", "big-endian", "fortran", "every other", "reversed"],
+    ids=[
+        "float32",
+        "float16",
+        "int32",
+        "bool",
+        "big-endian",
+        "fortran",
+        "backwards",
+        "every third",
+        "reversed",
+    ],
 )
 def test_types_and_layouts(change, rng):
     X, factors = change(scaled(rng.normal(size=(30, 4, 5, 6)))), [np.eye(p, 2) for p in (4, 5, 6)]

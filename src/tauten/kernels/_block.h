@@ -191,7 +191,7 @@ static void NAME(write)(const Plan *plan, const vec *node, long first, long coun
 
 static void NAME(run)(const Plan *plan, const void *tensors) {
   const Mode *top = plan->modes;
-  long size = top->p * top->stride, entries = top->core + top->rest;
+  long entries = top->core + top->rest;
   const REAL *x[LANES], *scale = plan->scale;
   vec *node = (vec *)top->nodes, *shift = (vec *)plan->shift;
   if (plan->center) {
@@ -201,7 +201,7 @@ static void NAME(run)(const Plan *plan, const void *tensors) {
   for (long first = 0; first < plan->n; first += LANES) {
     long count = plan->n - first < LANES ? plan->n - first : LANES;
     for (long s = 0; s < LANES; s++) /* lanes beyond the last sample repeat the first and are not written */
-      x[s] = (const REAL *)tensors + (first + (s < count ? s : 0)) * size;
+      x[s] = (const REAL *)tensors + (first + (s < count ? s : 0)) * plan->step;
     NAME(descend)(plan, x, 0, 0, node);
     if (plan->center)
       for (long e = 0; e < entries * NV; e++) node[e] -= shift[e];

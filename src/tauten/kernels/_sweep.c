@@ -31,6 +31,7 @@ typedef struct {
 typedef struct {
   int order, partials;
   long n;               /* samples */
+  long step;            /* numbers from one sample to the next */
   const void *core;     /* core tensor to contract the partial projections with, or NULL */
   const void *center;   /* tensor subtracted from each sample, or NULL */
   const void *scale;    /* factor of each sample, or NULL */
@@ -144,7 +145,7 @@ static int read_plan(PyObject *args, Views *views, Plan *plan, void **out, const
                         &PyTuple_Type, &outs))
     return 0;
   Py_buffer *v = views->views;
-  if (PyObject_GetBuffer(tensors, v, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)) return 0;
+  if (PyObject_GetBuffer(tensors, v, PyBUF_STRIDES | PyBUF_FORMAT)) return 0;
   views->used = 1;
   *single = !strcmp(v->format, "f"), *x = v->buf;
   const char *format = *single ? "f" : "d";
@@ -154,7 +155,13 @@ static int read_plan(PyObject *args, Views *views, Plan *plan, void **out, const
     PyErr_SetString(PyExc_ValueError, "sweep: needs a batch of float tensors of order 2 to 16 and a factor per mode");
     return 0;
   }
-  long size = 1, ranks = 1;
+  long size = 1, ranks = 1, stride = v->itemsize;
+  for (int k = plan->order; k > 0; stride *= v->shape[k--])
+    if (v->strides[k] != stride && v->shape[k] > 1) {
+      PyErr_SetString(PyExc_ValueError, "sweep: each sample must be contiguous");
+      return 0;
+    }
+  plan->step = v->strides[0] / v->itemsize;
   for (int k = 0; k < plan->order; k++) {
     Mode *m = plan->modes + k;
     PyObject *u = PyTuple_GetItem(factors, k);

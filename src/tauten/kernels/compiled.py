@@ -58,10 +58,16 @@ def project(
             shapes.append(u.shape if core is not None else (*left, u.shape[0], *right))
     outs = tuple(np.empty((math.prod(shape), n), dtype) for shape in shapes)
     factors = tuple(np.ascontiguousarray(u, dtype=dtype) for u in factors)
-    _sweep.sweep(ready(X), factors, ready(core), ready(center), ready(scale), outs)
+    _sweep.sweep(_ready_samples(X, dtype), factors, ready(core), ready(center), ready(scale), outs)
     return [
         _samples_first(out.reshape((*shape, n))) for out, shape in zip(outs, shapes, strict=True)
     ]
+
+
+def _ready_samples(X: np.ndarray, dtype: Any) -> np.ndarray:
+    """The batch as the sweep takes it: samples may lie apart, each must be in one piece."""
+    apart = X.dtype == dtype and X[:1].flags.c_contiguous and X.strides[0] % X.itemsize == 0
+    return X if apart else np.ascontiguousarray(X, dtype=dtype)
 
 
 def _samples_first(array: np.ndarray) -> np.ndarray:
