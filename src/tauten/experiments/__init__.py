@@ -1,14 +1,18 @@
-"""The paper reproduced: ten experiments, the CT study, and a verdict on every claim."""
+"""The paper reproduced: ten experiments, the CT study, and a verdict on every claim.
 
-from __future__ import annotations
+:func:`reproduce` runs them and writes a report. Each experiment is a small declaration
+(:class:`Experiment`) in a module of its own; each claim (:class:`Claim`) is a statistical statement
+about its results.
+"""
 
-from . import exp01, exp02, exp03, exp04, exp05, exp06, exp07, exp08, exp09, exp10
 from .base import Cell, Experiment, Settings
 from .claims import Claim, Quantity, Sample, Verdict, decide
 from .runner import Progress, run
+from .study import EXPERIMENTS, NAMES, reproduce
 
 __all__ = [
     "EXPERIMENTS",
+    "NAMES",
     "Cell",
     "Claim",
     "Experiment",
@@ -18,10 +22,6 @@ __all__ = [
     "Settings",
     "Verdict",
     "decide",
+    "reproduce",
     "run",
 ]
-
-EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT
-    for module in (exp01, exp02, exp03, exp04, exp05, exp06, exp07, exp08, exp09, exp10)
-}

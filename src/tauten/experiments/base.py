@@ -20,6 +20,9 @@ PAPER_METHODS = ("VGD", "RGD", "HUB")
 OURS = "auto"
 READINGS, TUNINGS = ("ones", "unit"), ("paper", "converged")
 QUICK_REPLICATIONS = 6
+# Where the paper shows one method, ours is a line beside it for orientation: it needs no more
+# replications than this, and would take most of the time.
+OURS_BESIDE, QUICK_OURS_BESIDE = 50, 2
 
 
 def theory_threshold(n: int, epsilon: float = 1.0) -> float:
@@ -168,6 +171,11 @@ class Experiment:
     def chosen(self, settings: Settings) -> tuple[str, ...]:
         """The methods to run: the paper's asked for, then ours."""
         return (*(m for m in self.methods if m in settings.methods), OURS)
+
+    def fits_ours(self, settings: Settings, replication: int) -> bool:
+        """Whether ours is fitted too: always where methods are compared, on data sets in pairs."""
+        most = QUICK_OURS_BESIDE if settings.quick else OURS_BESIDE
+        return self.start == "data" or replication < most
 
     def draw(self, cells: list[Cell], settings: Settings, replication: int) -> list[Simulated]:
         """One data set for each cell of a group; they share their covariates.

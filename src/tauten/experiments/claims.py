@@ -17,6 +17,7 @@ import numpy as np
 from scipy import stats
 
 LEVEL = 0.95
+TINY = 1e-12  # below this a square is rounding: two points have no bend
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ def _standing(quantity: Quantity, many: int) -> str:
     if low > quantity.high or high < quantity.low:
         return "fails"
     low, high = quantity.interval(LEVEL)
-    return "holds" if quantity.low <= low and high <= quantity.high else "undecided"
+    # An infinite bound is no bound: the interval of a finite quantity is inside it.
+    return "holds" if quantity.low < low and high < quantity.high else "undecided"
 
 
 class Sample:
@@ -171,28 +173,30 @@ class Line:
 
 
 def fit_line(x: Sequence[float], groups: Sequence[np.ndarray]) -> Line:
-    """Fit the mean of each group against x, by least squares with each group's own variance.
+    """Fit the mean of each group against x, with each group's own variance."""
+    means = np.array([g.mean() for g in groups])
+    variances = np.array([g.var(ddof=1) / len(g) if len(g) > 1 else math.inf for g in groups])
+    return line_through(x, means, variances, df=max(sum(len(g) - 1 for g in groups), 1))
+
+
+def line_through(
+    x: Sequence[float], means: np.ndarray, variances: np.ndarray, df: float = math.inf
+) -> Line:
+    """Least squares through means of known variances.
 
     The bend is the quadratic term, orthogonal to the line, times its range over x, relative to the
     rise of the line.
     """
     x = np.asarray(x, dtype=float)
-    means = np.array([g.mean() for g in groups])
-    variances = np.array([g.var(ddof=1) / len(g) if len(g) > 1 else math.inf for g in groups])
     centred = x - x.mean()
     slope_of = centred / np.sum(centred**2)
     square = centred**2 - np.mean(centred**2) - centred * np.sum(centred**3) / np.sum(centred**2)
     size = float(np.sum(square**2))
-    bend_of = square / size * np.ptp(square) if size > 0 else np.zeros_like(x)
+    bend_of = square / size * np.ptp(square) if size > TINY else np.zeros_like(x)
     slope, bend = float(slope_of @ means), float(bend_of @ means)
-    rise = abs(slope) * float(np.ptp(x))
-    return Line(
-        slope,
-        math.sqrt(float(slope_of**2 @ variances)),
-        bend / rise,
-        math.sqrt(float(bend_of**2 @ variances)) / rise,
-        max(sum(len(g) - 1 for g in groups), 1),
-    )
+    rise = abs(slope) * float(np.ptp(x)) or math.nan  # of a flat line there is no share
+    stderr, bend_stderr = (math.sqrt(float(w**2 @ variances)) for w in (slope_of, bend_of))
+    return Line(slope, stderr, bend / rise, bend_stderr / rise, df)
 
 
 def lines(sample: Sample, method: str) -> dict[tuple[str, str], Line]:
@@ -206,8 +210,14 @@ def lines(sample: Sample, method: str) -> dict[tuple[str, str], Line]:
     return found
 
 
+def smoothed(successes: np.ndarray) -> tuple[float, float]:
+    """A share, and its variance after Agresti and Coull: never zero, even if all agree."""
+    n = len(successes)
+    p = (float(np.sum(successes)) + 1) / (n + 2)
+    return float(np.mean(successes)), p * (1 - p) / (n + 2)
+
+
 def share(label: str, ups: np.ndarray, downs: np.ndarray, **region: float) -> Quantity:
-    """Difference of two shares; the standard error of Agresti and Caffo, which is never zero."""
-    p, q = ((np.sum(v) + 1) / (len(v) + 2) for v in (ups, downs))
-    variance = p * (1 - p) / (len(ups) + 2) + q * (1 - q) / (len(downs) + 2)
-    return Quantity(label, float(np.mean(ups) - np.mean(downs)), math.sqrt(variance), **region)
+    """Difference of two independent shares."""
+    (p, p_variance), (q, q_variance) = smoothed(ups), smoothed(downs)
+    return Quantity(label, p - q, math.sqrt(p_variance + q_variance), **region)

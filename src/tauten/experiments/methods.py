@@ -66,8 +66,10 @@ def fit_group(
         data = [experiment.draw(cells, settings, r) for r in batch]
         for r, row, theirs in zip(batch, data, _paper(experiment, cells, data, settings, batch)):
             for cell, simulated, outcomes in zip(cells, row, theirs, strict=True):
-                rng = experiment.rng(settings, r, f"{cell.key}|{OURS}")
-                found[cell.key][r] = outcomes | {OURS: ours(cell.model, simulated, rng)}
+                found[cell.key][r] = outcomes
+                if experiment.fits_ours(settings, r):
+                    rng = experiment.rng(settings, r, f"{cell.key}|{OURS}")
+                    outcomes[OURS] = ours(cell.model, simulated, rng)
     return found
 
 

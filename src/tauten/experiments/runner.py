@@ -77,7 +77,8 @@ def run(
     results = results_file(experiment, settings, folder).read()
     if not any(results.missing().values()):
         return results
-    with results.writing() as writer:
+    with results.journal.writing() as append:
+        results.read()  # now that no other process writes
         tasks = _tasks(experiment, settings, results)
         clock = Clock(experiment, settings, tasks, jobs)
         first, rest = _pilot(experiment, settings, tasks)
@@ -85,7 +86,7 @@ def run(
             work = (delayed(_timed)(experiment, settings, task) for task in batch)
             parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
             for task, found, seconds in parallel(work):
-                writer.append(list(task.replications), found)
+                results.save(append, list(task.replications), found)
                 clock.note(task, seconds)
                 if callback is not None and (batch is rest or clock.ready):
                     callback(clock.progress())

@@ -7,7 +7,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .claims import Claim, Line, Quantity, Sample, fit_line, lines, mean, share
+from .claims import (
+    Claim,
+    Line,
+    Quantity,
+    Sample,
+    fit_line,
+    line_through,
+    lines,
+    mean,
+    share,
+    smoothed,
+)
 
 # What prose leaves open. Slopes are of log errors per doubling of n, where theory says up to 0.69.
 BEND = 0.25  # "linear": the bend is under a quarter of the rise
@@ -103,8 +114,11 @@ def _needs_samples(sample: Sample) -> Iterator[Quantity]:
     for panel in sample.panels:
         below = [s for s in sample.series(panel) if float(s) <= 1]
         xs = sample.xs(panel)
-        groups = [np.mean([sample.settled[panel, s, x, METHOD] for x in xs], axis=0) for s in below]
-        line = fit_line([float(s) for s in below], [np.asarray(g, dtype=float) for g in groups])
+        shares = np.array(
+            [[smoothed(sample.settled[panel, s, x, METHOD]) for x in xs] for s in below]
+        )
+        means, variances = shares[..., 0].mean(axis=1), shares[..., 1].sum(axis=1) / len(xs) ** 2
+        line = line_through([float(s) for s in below], means, variances)
         label = f"{panel}: share converged, per unit of λ"
         yield Quantity(label, line.slope, line.stderr, low=0.0, df=line.df)
 
