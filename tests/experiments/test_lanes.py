@@ -46,7 +46,9 @@ def test_bent_residuals_in_pca(rng):
 def assert_same(end, i, m, data, start, tau, nu, model):
     robust = tt.robust.Adaptive(math.inf, nu, tau)
     loss = "logistic" if model == "III" else "squared"
-    want = tt.robust_gradient_descent(data.X, data.y, start, loss=loss, tau=tau, robust=robust, **STEPS)
+    want = tt.robust_gradient_descent(
+        data.X, data.y, start, loss=loss, tau=tau, robust=robust, **STEPS
+    )
     got = end.lanes.point(i, m)
     for mine, theirs in zip(got.blocks, want.theta.blocks, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-12)
@@ -80,7 +82,9 @@ def test_lanes_can_have_their_own_responses(rng):
 def test_a_lane_that_runs_away_stays_where_it_was_and_stops_no_other(rng):
     data, stack = stacked("I", 40, [1])
     steps = {**STEPS, "step": 0.5, "n_iter": 60}
-    end = descend(stack, lanes_at([[data[0].truth] * 2], [math.inf, 1e-6]), data[0].truth.full(), **steps)
+    end = descend(
+        stack, lanes_at([[data[0].truth] * 2], [math.inf, 1e-6]), data[0].truth.full(), **steps
+    )
     assert end.diverged.tolist() == [[True, False]]
     assert np.isfinite(end.errors).all()
     want = tt.robust_gradient_descent(data[0].X, data[0].y, data[0].truth, tau=math.inf, **steps)

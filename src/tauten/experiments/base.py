@@ -15,7 +15,11 @@ from .claims import Claim
 
 SHAPE = (10, 10, 10)  # of A* in every experiment
 LARGEST = max(SHAPE)  # p̄
-STEP, ITERATIONS, WINDOW = 1e-3, 300, 50  # η, T, and the last iterations Experiments 1 and 5 look at
+STEP, ITERATIONS, WINDOW = (
+    1e-3,
+    300,
+    50,
+)  # η, T, and the last iterations Experiments 1 and 5 look at
 PAPER_METHODS = ("VGD", "RGD", "HUB")
 OURS = "auto"
 READINGS, TUNINGS = ("ones", "unit"), ("paper", "converged")
@@ -138,6 +142,8 @@ class Experiment:
         What we had to decide because the paper does not say.
     quick : callable
         Which cells are in a quick run.
+    batch : int
+        Most replications done, and written, in one piece.
     """
 
     name: str
@@ -152,6 +158,7 @@ class Experiment:
     slabel: str = ""
     note: str = ""
     quick: Callable[[Cell], bool] = field(default=lambda cell: True)
+    batch: int = 25
 
     def cells(self, settings: Settings) -> tuple[Cell, ...]:
         """The cells to run."""
@@ -166,7 +173,11 @@ class Experiment:
 
     def replications(self, settings: Settings) -> int:
         """How many data sets are drawn for each cell."""
-        return min(settings.replications, QUICK_REPLICATIONS) if settings.quick else settings.replications
+        return (
+            min(settings.replications, QUICK_REPLICATIONS)
+            if settings.quick
+            else settings.replications
+        )
 
     def chosen(self, settings: Settings) -> tuple[str, ...]:
         """The methods to run: the paper's asked for, then ours."""

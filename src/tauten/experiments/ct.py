@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegressionCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_recall_fscore_support
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
@@ -68,7 +68,11 @@ def make_split(images: Images, design: str, index: int, seed: int) -> Split:
         rows = np.flatnonzero(images.labels == label)
         small = min(1.0, len(rows) / (TRAIN[label] + TEST[label]))  # fewer images: the same shares
         for unit in rng.permutation(np.unique(units[rows])):
-            side, size = (train, TRAIN) if _count(images, train, label) < small * TRAIN[label] else (test, TEST)
+            side, size = (
+                (train, TRAIN)
+                if _count(images, train, label) < small * TRAIN[label]
+                else (test, TEST)
+            )
             if _count(images, side, label) < small * size[label]:
                 side.extend(rows[units[rows] == unit])
     return Split(np.array(train), np.array(test))
@@ -90,9 +94,7 @@ def classifiers(seed: int) -> dict[str, Callable[[], Any]]:
     solver = ScaledDescent(n_iter=STEPS)
     paper = {"rank": RANK, "init": "nuclear", "solver": solver, "random_state": seed}
     svm = GridSearchCV(SVC(), {"C": [1, 10, 100], "gamma": ["scale", 3e-4]}, cv=3)
-    ridge = LogisticRegressionCV(
-        Cs=np.logspace(-5, -1, 5), cv=3, max_iter=300, l1_ratios=(0.0,), use_legacy_attributes=False
-    )
+    ridge = GridSearchCV(LogisticRegression(max_iter=300), {"C": np.logspace(-5, -1, 5)}, cv=3)
     return {
         "VGD": lambda: TensorClassifier(robust="none", **paper),
         "RGD": lambda: TensorClassifier(robust=Truncate("theory"), **paper),
@@ -172,7 +174,9 @@ def study(
             lines = _done(journal, wanted)
             todo = [key for key in wanted if key not in lines]
             X, begin = pixels(images), time.perf_counter()
-            parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+            parallel = Parallel(
+                n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs"
+            )
             for done, line in enumerate(
                 parallel(delayed(evaluate)(images, X, d, k, seed) for d, k in todo), start=1
             ):

@@ -196,9 +196,7 @@ def synthetic(seed: int, *, positives: int = 349, negatives: int = 397) -> Image
     return Images(np.stack(images), labels, np.array(names), split, origin)
 
 
-def _slice(
-    grid: np.ndarray, centre: np.ndarray, ill: bool, rng: np.random.Generator
-) -> np.ndarray:
+def _slice(grid: np.ndarray, centre: np.ndarray, ill: bool, rng: np.random.Generator) -> np.ndarray:
     y, x = grid
     picture = np.full((SIDE, SIDE), 200.0)
     for side in (-1, 1):

@@ -18,7 +18,16 @@ from .report import Section, numbers
 
 PAPER = {"VGD": (0.898, 0.829, 0.862), "RGD": (0.954, 0.880, 0.916)}  # Table 1
 NORMAL_KURTOSIS = 3.0
-SCORE_COLUMNS = ["split", "method", "splits", "precision", "recall", "F1", "sd of F1", "training F1"]
+SCORE_COLUMNS = [
+    "split",
+    "method",
+    "splits",
+    "precision",
+    "recall",
+    "F1",
+    "sd of F1",
+    "training F1",
+]
 PAIR_COLUMNS = ["split", "pair", "mean difference of F1", "standard error", "splits"]
 
 
@@ -89,13 +98,39 @@ def ct_claims(images: Images, lines: Sequence[Line]) -> list[tuple[Claim, Sample
         return [mean("random splits: F1 of RGD", values, low=PAPER["RGD"][2] - far)]
 
     return [
-        (Claim("high kurtosis", "The high kurtosis observed in both groups indicates substantial deviations from Gaussianity", kurtosis, "most pixels have a kurtosis above 3, that of a normal distribution"), Sample({})),
-        (Claim("RGD outperforms VGD", "The RGD method significantly outperforms VGD", better, "paired over splits, random and by source, the F1 of RGD is larger"), Sample({})),
-        (Claim("F1 of .916", "RGD achieves an F1 score of 0.916", reached, "over random splits, the mean F1 of RGD is within three standard deviations of a split from .916"), Sample({})),
+        (
+            Claim(
+                "high kurtosis",
+                "The high kurtosis observed in both groups indicates substantial deviations from Gaussianity",
+                kurtosis,
+                "most pixels have a kurtosis above 3, that of a normal distribution",
+            ),
+            Sample({}),
+        ),
+        (
+            Claim(
+                "RGD outperforms VGD",
+                "The RGD method significantly outperforms VGD",
+                better,
+                "paired over splits, random and by source, the F1 of RGD is larger",
+            ),
+            Sample({}),
+        ),
+        (
+            Claim(
+                "F1 of .916",
+                "RGD achieves an F1 score of 0.916",
+                reached,
+                "over random splits, the mean F1 of RGD is within three standard deviations of a split from .916",
+            ),
+            Sample({}),
+        ),
     ]
 
 
-def ct_section(images: Images, coefficients: Mapping[str, np.ndarray], lines: Sequence[Line]) -> Section:
+def ct_section(
+    images: Images, coefficients: Mapping[str, np.ndarray], lines: Sequence[Line]
+) -> Section:
     """Put the CT study's part of the report together."""
     import matplotlib as mpl
 
@@ -144,10 +179,15 @@ def _histograms(images: Images) -> Any:
     from matplotlib.figure import Figure
 
     fig = Figure(figsize=(8, 3), layout="constrained")
-    for ax, (name, values) in zip(fig.subplots(1, 2, sharey=True), kurtosis_maps(images).items(), strict=True):
+    for ax, (name, values) in zip(
+        fig.subplots(1, 2, sharey=True), kurtosis_maps(images).items(), strict=True
+    ):
         ax.hist(np.clip(values, 0, 15), bins=60, color=COLOURS[0])
         ax.axvline(NORMAL_KURTOSIS, color=COLOURS[4], linestyle="--", label="normal")
-        ax.set(title=f"{name}, {np.mean(values > NORMAL_KURTOSIS):.0%} above 3", xlabel="kurtosis of a pixel (cut at 15)")
+        ax.set(
+            title=f"{name}, {np.mean(values > NORMAL_KURTOSIS):.0%} above 3",
+            xlabel="kurtosis of a pixel (cut at 15)",
+        )
         ax.legend()
     return fig
 
@@ -156,7 +196,9 @@ def _pictures(coefficients: Mapping[str, np.ndarray]) -> Any:
     from matplotlib.figure import Figure
 
     fig = Figure(figsize=(3 * len(coefficients), 3), layout="constrained")
-    for ax, (name, matrix) in zip(np.ravel(fig.subplots(1, len(coefficients))), coefficients.items(), strict=True):
+    for ax, (name, matrix) in zip(
+        np.ravel(fig.subplots(1, len(coefficients))), coefficients.items(), strict=True
+    ):
         top = float(np.abs(matrix).max()) or 1.0
         ax.imshow(matrix, cmap="RdBu_r", vmin=-top, vmax=top)
         ax.set(title=name, xticks=[], yticks=[])

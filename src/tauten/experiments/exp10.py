@@ -9,9 +9,7 @@ EXPERIMENT = Experiment(
     name="exp10",
     title="Experiment 10: comparison of methods, PCA",
     figure="Figure 10",
-    grid=tuple(
-        Cell("IV", 500, "Model IV", "", case, noise=noise) for case, noise in CASES.items()
-    ),
+    grid=tuple(Cell("IV", 500, "Model IV", "", case, noise=noise) for case, noise in CASES.items()),
     claims=comparison(light="N"),
     measure="log error",
     methods=PAPER_METHODS,

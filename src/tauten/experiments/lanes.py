@@ -102,7 +102,9 @@ def lanes_at(points: list[list[Tucker]], tau: object, nu: object = math.inf) -> 
     """Lanes from rank-one points, one list per data set."""
     core = np.array([[float(p.core.ravel()[0]) for p in row] for row in points])
     order = points[0][0].order
-    factors = [np.array([[p.factors[k][:, 0] for p in row] for row in points]) for k in range(order)]
+    factors = [
+        np.array([[p.factors[k][:, 0] for p in row] for row in points]) for k in range(order)
+    ]
     size = core.shape[1]
     return Lanes(
         [core, *factors],

@@ -37,7 +37,12 @@ GRID = QUANTILES[::2]
 STABLE_STEP, MANY_ITERATIONS = 0.02, 3000
 # The paper's data-driven starts (appendix E), and what it prints for scalar responses apart.
 STARTS = {
-    "paper": {"I": "nuclear-literal", "II": "nuclear-literal", "III": "nuclear", "IV": "pseudo-huber"},
+    "paper": {
+        "I": "nuclear-literal",
+        "II": "nuclear-literal",
+        "III": "nuclear",
+        "IV": "pseudo-huber",
+    },
     "converged": {"I": "nuclear", "II": "nuclear", "III": "nuclear", "IV": "pseudo-huber"},
 }
 FOLDS = 5
@@ -92,7 +97,13 @@ def _paper(
         fits = converge
     return [
         [
-            fits(experiment, cell, simulated, settings, experiment.rng(settings, r, f"{cell.key}|fit"))
+            fits(
+                experiment,
+                cell,
+                simulated,
+                settings,
+                experiment.rng(settings, r, f"{cell.key}|fit"),
+            )
             for cell, simulated in zip(cells, row, strict=True)
         ]
         for r, row in zip(batch, data, strict=True)
@@ -115,7 +126,13 @@ def _descents(
         step, n_iter = STABLE_STEP * b ** (-2 * first.truth.order), MANY_ITERATIONS
     lanes = lanes_at([[d.truth for d in row] for row in data], [c.tau for c in cells])
     end = descend(
-        _stack(cell.model, data), lanes, first.truth.full(), step=step, b=b, n_iter=n_iter, window=WINDOW
+        _stack(cell.model, data),
+        lanes,
+        first.truth.full(),
+        step=step,
+        b=b,
+        n_iter=n_iter,
+        window=WINDOW,
     )
     return [
         [
@@ -138,7 +155,11 @@ def _outcome(errors: np.ndarray, diverged: bool, n: int) -> Outcome:
 
 
 def descend_from_data(
-    experiment: Experiment, cell: Cell, data: Simulated, settings: Settings, rng: np.random.Generator
+    experiment: Experiment,
+    cell: Cell,
+    data: Simulated,
+    settings: Settings,
+    rng: np.random.Generator,
 ) -> Outcomes:
     """The paper's methods by Algorithm 1 from its data-driven start, thresholds by validation."""
     b = _scale(data.truth)
@@ -194,7 +215,9 @@ def _best_lane(
     rng: np.random.Generator,
 ) -> int:
     """Index of the threshold of least five-fold prediction error; all folds and thresholds descend at once."""
-    folds = list(KFold(FOLDS, shuffle=True, random_state=int(rng.integers(2**31))).split(stack.y[0, 0]))
+    folds = list(
+        KFold(FOLDS, shuffle=True, random_state=int(rng.integers(2**31))).split(stack.y[0, 0])
+    )
     weight = np.zeros((FOLDS, len(grid), stack.n))
     for fold, (train, _) in enumerate(folds):
         weight[fold, :, train] = 1.0
@@ -224,7 +247,11 @@ def problem_of(model: str, data: Simulated, robust: Robustifier | None = None) -
 
 
 def converge(
-    experiment: Experiment, cell: Cell, data: Simulated, settings: Settings, rng: np.random.Generator
+    experiment: Experiment,
+    cell: Cell,
+    data: Simulated,
+    settings: Settings,
+    rng: np.random.Generator,
 ) -> Outcomes:
     """The paper's methods at convergence, by the library's own solvers."""
     problem, b = problem_of(cell.model, data), _scale(data.truth)

@@ -42,12 +42,19 @@ def experiment_section(runs: Sequence[Results]) -> Section:
         stem = run.path.stem
         with mpl.rc_context(html.FIGURE_STYLE):
             fig = draw(experiment, sample)
-        caption = f"{experiment.figure}, reading {run.settings.reading}, tuning {run.settings.tuning}"
-        alt = f"{caption}: {experiment.measure} by {experiment.xlabel}; the numbers are in the table"
+        caption = (
+            f"{experiment.figure}, reading {run.settings.reading}, tuning {run.settings.tuning}"
+        )
+        alt = (
+            f"{caption}: {experiment.measure} by {experiment.xlabel}; the numbers are in the table"
+        )
         figures[stem] = (fig, alt)
         rows = summary(experiment, sample)
         tables[stem] = (COLUMNS, rows)
-        parts += [html.figure(fig, alt, caption), _folded(f"Numbers, {label}", html.table(COLUMNS, rows))]
+        parts += [
+            html.figure(fig, alt, caption),
+            _folded(f"Numbers, {label}", html.table(COLUMNS, rows)),
+        ]
         for claim in experiment.claims:
             verdict = claim.judge(sample)
             claims.append(
@@ -92,11 +99,17 @@ def write_report(
     counts = {v: sum(row[4] == v for row in claims) for v in ("holds", "fails", "undecided")}
     lead = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     body = [
-        ("Claims", html.paragraph(EXPLAIN) + html.table(CLAIM_COLUMNS, claims, "Every claim, and what was found")),
+        (
+            "Claims",
+            html.paragraph(EXPLAIN)
+            + html.table(CLAIM_COLUMNS, claims, "Every claim, and what was found"),
+        ),
         *((s.title, html.Html("".join(s.content))) for s in sections),
         ("Run", html.definitions([*settings.items(), *versions().items()]) + html.code(command)),
     ]
-    page = html.page("The paper, reproduced and checked", body, lead=html.paragraph(f"Claims: {lead}."))
+    page = html.page(
+        "The paper, reproduced and checked", body, lead=html.paragraph(f"Claims: {lead}.")
+    )
     return html.write(folder / "report.html", page)
 
 

@@ -16,7 +16,7 @@ from .store import Results, Table
 
 # A task is some replications of a group of cells: long enough to be worth sending, short enough
 # that little is lost when a run is killed.
-TASK_SAMPLES, TASK_REPLICATIONS = 4000, 25
+TASK_SAMPLES = 4000
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ def run(
         first, rest = _pilot(experiment, settings, tasks)
         for batch in (first, rest):
             work = (delayed(_timed)(experiment, settings, task) for task in batch)
-            parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+            parallel = Parallel(
+                n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs"
+            )
             for task, found, seconds in parallel(work):
                 results.save(append, list(task.replications), found)
                 clock.note(task, seconds)
@@ -113,7 +115,7 @@ def _tasks(experiment: Experiment, settings: Settings, results: Results) -> list
     tasks = []
     for name, replications in results.missing().items():
         n = groups[name][0].n if experiment.start == "truth" else TASK_SAMPLES  # validation is slow
-        size = min(max(1, TASK_SAMPLES // n), TASK_REPLICATIONS)
+        size = min(max(1, TASK_SAMPLES // n), experiment.batch)
         pieces = [replications[k : k + size] for k in range(0, len(replications), size)]
         tasks += [Task(name, tuple(piece)) for piece in pieces]
     return sorted(tasks, key=lambda task: -groups[task.group][0].n)

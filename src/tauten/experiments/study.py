@@ -108,7 +108,9 @@ def _names(names: str | Sequence[str]) -> list[str]:
     asked = list(NAMES) if names == "all" else _several(names)
     unknown = [name for name in asked if name not in NAMES]
     if unknown or not asked:
-        raise ValueError(f"names must be 'all' or among {', '.join(NAMES)}; got {', '.join(unknown) or 'none'}")
+        raise ValueError(
+            f"names must be 'all' or among {', '.join(NAMES)}; got {', '.join(unknown) or 'none'}"
+        )
     return list(dict.fromkeys(asked))
 
 
