@@ -132,7 +132,7 @@ def test_tables_are_means_and_paired_differences():
 def cheap(monkeypatch):
     """The nearest neighbour alone, under every name: the study without its fits."""
     real = classifiers(0)
-    one = {name: real["1-NN"] for name in real}
+    one = dict.fromkeys(real, real["1-NN"])
     monkeypatch.setattr("tauten.experiments.ct.classifiers", lambda seed: one)
     maps = {"VGD": np.eye(30)}
     monkeypatch.setattr("tauten.experiments.ct.coefficient_images", lambda images, seed: maps)

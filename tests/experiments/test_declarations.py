@@ -95,7 +95,7 @@ def test_thresholds():
 def test_data_have_the_declared_model(name, reading):
     experiment = EXPERIMENTS[name]
     settings = Settings(reading=reading)
-    cells = list(experiment.groups(settings).values())[0]
+    cells = next(iter(experiment.groups(settings).values()))
     data = experiment.draw(cells, settings, 3)
     assert len(data) == len(cells)
     want = truth(reading=reading).full()
@@ -108,7 +108,7 @@ def test_data_have_the_declared_model(name, reading):
 
 def test_draws_depend_on_seed_and_replication_and_not_on_reading_or_tuning():
     experiment = EXPERIMENTS["exp02"]
-    cells = list(experiment.groups(Settings()).values())[0]
+    cells = next(iter(experiment.groups(Settings()).values()))
 
     def noise(settings, replication, which=1):
         data = experiment.draw(cells, settings, replication)[which]

@@ -32,7 +32,7 @@ def test_lanes_are_algorithm_1(model, n, rng):
     end = descend(stack, lanes_at(starts, tau, nu), data[0].truth.full(), **STEPS)
     for i, d in enumerate(data):
         for m in range(3):
-            assert_same(end, i, m, d, starts[i][m], tau[m], nu[m], model)
+            assert_same(end, i, m, d, start=starts[i][m], tau=tau[m], nu=nu[m], model=model)
 
 
 def test_bent_residuals_in_pca(rng):
@@ -40,10 +40,10 @@ def test_bent_residuals_in_pca(rng):
     starts = [[perturbed(data[0].truth, rng) for _ in range(2)]]
     end = descend(stack, lanes_at(starts, math.inf, [0.5, 2.0]), data[0].truth.full(), **STEPS)
     for m, nu in enumerate([0.5, 2.0]):
-        assert_same(end, 0, m, data[0], starts[0][m], math.inf, nu, "IV")
+        assert_same(end, 0, m, data[0], start=starts[0][m], tau=math.inf, nu=nu, model="IV")
 
 
-def assert_same(end, i, m, data, start, tau, nu, model):
+def assert_same(end, i, m, data, *, start, tau, nu, model):
     robust = tt.robust.Adaptive(math.inf, nu, tau)
     loss = "logistic" if model == "III" else "squared"
     want = tt.robust_gradient_descent(

@@ -7,6 +7,7 @@ about its results.
 
 from .base import Cell, Experiment, Settings
 from .claims import Claim, Quantity, Sample, Verdict, decide
+from .progress import ProgressBar
 from .runner import Progress, run
 from .study import EXPERIMENTS, NAMES, reproduce
 
@@ -17,6 +18,7 @@ __all__ = [
     "Claim",
     "Experiment",
     "Progress",
+    "ProgressBar",
     "Quantity",
     "Sample",
     "Settings",

@@ -205,10 +205,8 @@ class Experiment:
             )
         ]
         for cell in cells[1:]:
-            options = {"covariates": data[0].X, "noise": cell.noise}
-            d0 = data[0].X.ndim - 1 if data[0].X is not None else 0
             rng = self.rng(settings, replication, cell.key)
-            data.append(simulate(data[0].truth, cell.n, covariate_order=d0, rng=rng, **options))
+            data.append(_same_covariates(data[0], cell, rng))
         return data
 
     def rng(self, settings: Settings, replication: int, key: str) -> np.random.Generator:
@@ -216,6 +214,13 @@ class Experiment:
         digest = hashlib.sha256(f"{self.name}|{key}".encode()).digest()
         words = np.frombuffer(digest, dtype=np.uint32).tolist()
         return np.random.default_rng(np.random.SeedSequence([settings.seed, replication, *words]))
+
+
+def _same_covariates(first: Simulated, cell: Cell, rng: np.random.Generator) -> Simulated:
+    """A data set with the covariates of another, and noise of its own."""
+    X: Any = first.X
+    options = {"covariates": X, "noise": cell.noise}
+    return simulate(first.truth, cell.n, covariate_order=X.ndim - 1, rng=rng, **options)
 
 
 def _distributions(cell: Cell) -> dict[str, Any]:

@@ -71,19 +71,19 @@ class Claim:
     statement : str
         In the paper's words or nearly so.
     test : callable
-        Turns a :class:`Sample` into quantities.
+        Turns results (a :class:`Sample`, or what the CT study found) into quantities.
     means : str
         What exactly is tested.
     """
 
     name: str
     statement: str
-    test: Callable[[Sample], Iterable[Quantity]]
+    test: Callable[[Any], Iterable[Quantity]]
     means: str
 
-    def judge(self, sample: Sample) -> Verdict:
+    def judge(self, results: Any) -> Verdict:
         """Return the verdict on results."""
-        return decide(self.test(sample))
+        return decide(self.test(results))
 
 
 def decide(quantities: Iterable[Quantity]) -> Verdict:
@@ -107,7 +107,10 @@ def decide(quantities: Iterable[Quantity]) -> Verdict:
 
 
 def _standing(quantity: Quantity, many: int) -> str:
-    """What one quantity says. To agree all must, which needs no correction; to contradict one may."""
+    """What one quantity says.
+
+    For a claim to hold all must agree, which needs no correction; for it to fail, one is enough.
+    """
     if not math.isfinite(quantity.estimate) or not math.isfinite(quantity.stderr):
         return "undecided"
     low, high = quantity.interval(1 - (1 - LEVEL) / many)
@@ -187,14 +190,14 @@ def line_through(
     The bend is the quadratic term, orthogonal to the line, times its range over x, relative to the
     rise of the line.
     """
-    x = np.asarray(x, dtype=float)
-    centred = x - x.mean()
+    points = np.asarray(x, dtype=float)
+    centred = points - points.mean()
     slope_of = centred / np.sum(centred**2)
     square = centred**2 - np.mean(centred**2) - centred * np.sum(centred**3) / np.sum(centred**2)
     size = float(np.sum(square**2))
-    bend_of = square / size * np.ptp(square) if size > TINY else np.zeros_like(x)
+    bend_of = square / size * np.ptp(square) if size > TINY else np.zeros_like(points)
     slope, bend = float(slope_of @ means), float(bend_of @ means)
-    rise = abs(slope) * float(np.ptp(x)) or math.nan  # of a flat line there is no share
+    rise = abs(slope) * float(np.ptp(points)) or math.nan  # of a flat line there is no share
     stderr, bend_stderr = (math.sqrt(float(w**2 @ variances)) for w in (slope_of, bend_of))
     return Line(slope, stderr, bend / rise, bend_stderr / rise, df)
 

@@ -1,4 +1,4 @@
-"""The CT study: can low-rank logistic regression tell COVID slices, and is robust better?"""
+"""The CT study: how well low-rank logistic regression tells COVID slices, robust or not."""
 
 from __future__ import annotations
 
@@ -63,23 +63,18 @@ def make_split(images: Images, design: str, index: int, seed: int) -> Split:
     words = np.frombuffer(digest, dtype=np.uint32).tolist()
     rng = np.random.default_rng(np.random.SeedSequence([seed, index, *words]))
     units = images.sources() if design == "grouped" else np.arange(len(images.labels)).astype(str)
-    train, test = [], []
+    train: list[int] = []
+    test: list[int] = []
     for label in (1, 0):
         rows = np.flatnonzero(images.labels == label)
-        small = min(1.0, len(rows) / (TRAIN[label] + TEST[label]))  # fewer images: the same shares
-        for unit in rng.permutation(np.unique(units[rows])):
-            side, size = (
-                (train, TRAIN)
-                if _count(images, train, label) < small * TRAIN[label]
-                else (test, TEST)
-            )
-            if _count(images, side, label) < small * size[label]:
-                side.extend(rows[units[rows] == unit])
+        scale = min(1.0, len(rows) / (TRAIN[label] + TEST[label]))  # fewer images, same shares
+        drawn = [rows[units[rows] == unit] for unit in rng.permutation(np.unique(units[rows]))]
+        ends = np.cumsum([len(unit) for unit in drawn])
+        first = int(np.searchsorted(ends, scale * TRAIN[label])) + 1
+        last = int(np.searchsorted(ends, ends[first - 1] + scale * TEST[label])) + 1
+        train.extend(np.concatenate(drawn[:first]))
+        test.extend(np.concatenate(drawn[first:last]))
     return Split(np.array(train), np.array(test))
-
-
-def _count(images: Images, rows: list[int], label: int) -> int:
-    return int(np.sum(images.labels[rows] == label)) if rows else 0
 
 
 def pixels(images: Images) -> np.ndarray:
@@ -92,7 +87,12 @@ def pixels(images: Images) -> np.ndarray:
 def classifiers(seed: int) -> dict[str, Callable[[], Any]]:
     """The methods compared; the paper's two differ in the truncation only."""
     solver = ScaledDescent(n_iter=STEPS)
-    paper = {"rank": RANK, "init": "nuclear", "solver": solver, "random_state": seed}
+    paper: dict[str, Any] = {
+        "rank": RANK,
+        "init": "nuclear",
+        "solver": solver,
+        "random_state": seed,
+    }
     svm = GridSearchCV(SVC(), {"C": [1, 10, 100], "gamma": ["scale", 3e-4]}, cv=3)
     ridge = GridSearchCV(LogisticRegression(max_iter=300), {"C": np.logspace(-5, -1, 5)}, cv=3)
     return {

@@ -18,6 +18,6 @@ EXPERIMENT = Experiment(
     methods=("VGD", "RGD"),
     start="data",
     xlabel="covariates",
-    note="The loss of the cross-validation is not given: deviance without its largest tenth is used. "
-    "The text speaks of four cases and defines two.",
+    note="The loss of the cross-validation is not given: deviance without its largest tenth is "
+    "used. The text speaks of four cases and defines two.",
 )

@@ -15,6 +15,6 @@ EXPERIMENT = Experiment(
     methods=PAPER_METHODS,
     start="data",
     xlabel="noise",
-    note="HUB is not defined for PCA: entries of the residual tensors are truncated. The loss of the "
-    "cross-validation is not given: mean absolute residuals of tensors left out are used.",
+    note="HUB is not defined for PCA: entries of the residual tensors are truncated. The loss of "
+    "the cross-validation is not given: mean absolute residuals of tensors left out are used.",
 )

@@ -1,9 +1,9 @@
 """Algorithm 1 for many rank-one problems at once: what makes 200 replications affordable.
 
 The experiments run :func:`tauten.robust_gradient_descent` some 10⁵ times on small data. One by one,
-most of that time is the overhead of small arrays; here B data sets, and M lanes on each (thresholds,
-folds, noises that share the covariates), step together and X is read once for all lanes. The tests
-hold every lane against the library's own function.
+most of that time is the overhead of small arrays; here B data sets, and M lanes on each
+(thresholds, folds, noises that share the covariates), step together and X is read once for all
+lanes. The tests hold every lane against the library's own function.
 
 Samples are the last axis, so that every product is one of matrices with long rows.
 """
@@ -137,7 +137,7 @@ def sweep(X: np.ndarray, factors: Blocks) -> tuple[np.ndarray, Blocks]:
 
 def gradients(stack: Stack, lanes: Lanes) -> Iterator[tuple[slice, Blocks]]:
     """Per-sample partial gradients, chunk by chunk: core (B, M, n), factors (B, M, p_k, n)."""
-    core, *factors = lanes.blocks
+    _core, *factors = lanes.blocks
     for rows, swept, y in stack.chunks():
         if stack.X is None:
             yield rows, _direct(lanes, *sweep(swept, factors))

@@ -115,11 +115,11 @@ def write_report(
 
 EXPLAIN = (
     "Each claim of the paper is a statement about quantities with standard errors. It holds if the "
-    "95% confidence interval of every quantity lies inside the region that the claim puts it in; it "
-    "fails if one lies outside, at a level corrected for their number; else it is undecided. "
+    "95% confidence interval of every quantity lies inside the region that the claim puts it in; "
+    "it fails if one lies outside, at a level corrected for their number; else it is undecided. "
     "Reading: A* has factors of ones (norm 100) or of norm one (norm √10). Tuning: 300 steps of "
-    "0.001 as in the paper, or the same estimators at convergence. Dashed lines and 'auto' are this "
-    "library's default."
+    "0.001 as in the paper, or the same estimators at convergence. Dashed lines and 'auto' are "
+    "this library's default."
 )
 
 

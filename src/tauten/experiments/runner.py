@@ -170,7 +170,7 @@ class Clock:
         self._busy += seconds
 
     def progress(self) -> Progress:
-        """How far we are, and how long it will take: busy time at the pace of the workers so far."""
+        """How far we are, and how long the rest takes at the pace of the workers so far."""
         work = math.nan
         if self.ready:
             work = sum(

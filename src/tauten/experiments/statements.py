@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -57,7 +58,7 @@ def _rising(sample: Sample) -> Iterator[Quantity]:
     found = lines(sample, METHOD)
     for panel in sample.panels:
         below = [s for s in sample.series(panel) if float(s) <= 1]
-        for small, large in zip(below[:-1], below[1:], strict=True):
+        for small, large in itertools.pairwise(below):
             label = f"{panel}: slope at ε = {large} less that at {small}"
             yield _difference(label, found[panel, large], found[panel, small], low=0.0)
 
@@ -158,7 +159,7 @@ def _grows(sample: Sample) -> Iterator[Quantity]:
         logs = {
             s: np.mean([sample.log_error(panel, s, x, METHOD) for x in xs], axis=0) for s in angles
         }
-        for small, large in zip(angles[:-1], angles[1:], strict=True):
+        for small, large in itertools.pairwise(angles):
             line = fit_line([0, 1], [logs[small], logs[large]])
             label = f"{panel}: log error at θ₀ = {large} less that at {small}"
             yield Quantity(label, line.slope, line.stderr, low=0.0, df=line.df)

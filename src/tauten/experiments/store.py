@@ -11,7 +11,7 @@ import numpy as np
 from .base import Experiment, Settings
 from .claims import Sample
 from .journal import Append, Journal, Line
-from .methods import Outcome, Outcomes
+from .outcomes import Outcome, Outcomes
 
 Table = dict[str, dict[int, Outcomes]]  # cell key, replication, method
 

@@ -10,6 +10,7 @@ from . import exp01, exp02, exp03, exp04, exp05, exp06, exp07, exp08, exp09, exp
 from .base import PAPER_METHODS, Experiment, Settings
 from .report import Section, experiment_section, write_report
 from .runner import Callback, results_file, run
+from .store import Results
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
@@ -82,7 +83,7 @@ def reproduce(
     out = Path(out)
     for name, settings in runs:  # files of other settings are found before any work is done
         results_file(EXPERIMENTS[name], settings, out).read()
-    by_name: dict[str, list] = {}
+    by_name: dict[str, list[Results]] = {}
     for name, settings in runs:
         results = run(EXPERIMENTS[name], settings, out, jobs=jobs, callback=callback)
         by_name.setdefault(name, []).append(results)
