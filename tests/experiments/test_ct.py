@@ -138,7 +138,8 @@ def cheap(monkeypatch):
     monkeypatch.setattr("tauten.experiments.ct.coefficient_images", lambda images, seed: maps)
 
 
-def test_a_study_resumes_and_reports(images, cheap, tmp_path):
+def test_a_study_resumes_and_reports(cheap, tmp_path):
+    images = synthetic(0, positives=40, negatives=50)
     first = study(images, tmp_path, splits=2, seed=0)
     lines = (tmp_path / "ct.jsonl").read_text().splitlines()
     assert len(lines) == 1 + 2 + 2 + 1

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import tauten as tt
-from tauten.experiments.lanes import Stack, descend, lanes_at
+from tauten.experiments.lanes import Stack, lanes_at
+from tauten.experiments.stepping import descend
 
 STEPS = {"step": 1e-3, "a": 1.0, "b": 1.3, "n_iter": 40}
 

@@ -78,14 +78,14 @@ def _paired(lines: Sequence[Line], design: str, method: str, **region: float) ->
 
 @dataclass(frozen=True)
 class Found:
-    """What the study found: the images, and a line of scores for each split."""
+    """What the study found: kurtosis of the pixels by class, and scores for each split."""
 
-    images: Images
+    kurtosis: Mapping[str, np.ndarray]
     lines: Sequence[Line]
 
 
 def _high_kurtosis(found: Found) -> Iterator[Quantity]:
-    for name, values in kurtosis_maps(found.images).items():
+    for name, values in found.kurtosis.items():
         # Pixels of a 5 × 5 block say the same thing: they count as one.
         p, n = float(np.mean(values > NORMAL_KURTOSIS)), max(len(values) / 25, 1)
         stderr = math.sqrt(max(p * (1 - p), 1 / n) / n)
@@ -133,9 +133,13 @@ def ct_section(
     """Put the CT study's part of the report together."""
     import matplotlib as mpl
 
+    kurtosis = kurtosis_maps(images)
     with mpl.rc_context(html.FIGURE_STYLE):
         drawn = {
-            "ct-kurtosis": (_histograms(images), "Histograms of the kurtosis of pixels, by class"),
+            "ct-kurtosis": (
+                _histograms(kurtosis),
+                "Histograms of the kurtosis of pixels, by class",
+            ),
             "ct-coefficients": (_pictures(coefficients), "Coefficients of the tensor methods"),
         }
     tables = {
@@ -151,7 +155,7 @@ def ct_section(
     ]
     claims: list[Row] = []
     for claim in CLAIMS:
-        verdict = claim.judge(Found(images, lines))
+        verdict = claim.judge(Found(kurtosis, lines))
         statement = f"{claim.name}: {claim.statement}"
         claims.append(["ct", statement, "–", "–", verdict.verdict, claim.means, numbers(verdict)])
     return Section("Chest CT images", content, drawn, tables, claims)
@@ -174,13 +178,11 @@ def answer(lines: Sequence[Line]) -> str:
     )
 
 
-def _histograms(images: Images) -> Any:
+def _histograms(kurtosis: Mapping[str, np.ndarray]) -> Any:
     from matplotlib.figure import Figure
 
     fig = Figure(figsize=(8, 3), layout="constrained")
-    for ax, (name, values) in zip(
-        fig.subplots(1, 2, sharey=True), kurtosis_maps(images).items(), strict=True
-    ):
+    for ax, (name, values) in zip(fig.subplots(1, 2, sharey=True), kurtosis.items(), strict=True):
         ax.hist(np.clip(values, 0, 15), bins=60, color=COLOURS[0])
         ax.axvline(NORMAL_KURTOSIS, color=COLOURS[4], linestyle="--", label="normal")
         ax.set(

@@ -13,8 +13,9 @@ from ..metrics import has_converged
 from ..select import QUANTILES, prediction_error
 from ..tucker import Tucker
 from .base import ITERATIONS, LARGEST, STEP, WINDOW
-from .lanes import Descent, Stack, descend, gradients, lanes_at
+from .lanes import Stack, gradients, lanes_at
 from .outcomes import Outcome, Outcomes, Trial
+from .stepping import Descent, descend
 
 # Thresholds that cross-validation tries: these quantiles of what is truncated, and infinity. The
 # paper does not say which; finer grids cost time and change little.

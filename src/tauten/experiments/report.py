@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import io
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -131,10 +132,11 @@ def versions() -> dict[str, str]:
 
 def _save_figure(stem: Path, fig: Any) -> None:
     """As PNG and SVG on white: files are looked at and printed outside the page."""
-    import io
+    import matplotlib as mpl
 
     for kind in ("png", "svg"):
         buffer = io.BytesIO()
         options = {"metadata": {"Date": None}} if kind == "svg" else {"dpi": 150}
-        fig.savefig(buffer, format=kind, facecolor="white", **options)
+        with mpl.rc_context({"svg.hashsalt": "tauten"}):  # the same figure, the same bytes
+            fig.savefig(buffer, format=kind, facecolor="white", **options)
         write_whole(stem.with_name(f"{stem.name}.{kind}"), buffer.getvalue())
