@@ -41,6 +41,12 @@ class Quantity:
     high: float = math.inf
     df: float = math.inf
 
+    @property
+    def room(self) -> float:
+        """How far inside its region it is, in standard errors: negative outside."""
+        room = min(self.estimate - self.low, self.high - self.estimate)
+        return room / max(self.stderr, TINY) if math.isfinite(room) else math.inf
+
     def interval(self, level: float) -> tuple[float, float]:
         """Two-sided confidence interval."""
         half = float(stats.t.ppf((1 + level) / 2, self.df)) * self.stderr
@@ -55,10 +61,10 @@ class Verdict:
     quantities: tuple[Quantity, ...]
 
     @property
-    def numbers(self) -> str:
-        """The quantities in words; those that contradict or say nothing come first."""
-        order = sorted(self.quantities, key=lambda q: _standing(q, 1) != "fails")
-        return "; ".join(f"{q.label}: {q.estimate:.3g} ± {q.stderr:.2g}" for q in order)
+    def numbers(self) -> list[str]:
+        """The quantities in words, those that speak most against the claim first."""
+        order = sorted(self.quantities, key=lambda q: q.room)
+        return [f"{q.label}: {q.estimate:.3g} ± {q.stderr:.2g}" for q in order] or ["no results"]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from .claims import Claim, Quantity, mean
 from .ct_data import Images
 from .figures import COLOURS, Row
 from .journal import Line
-from .report import Section, numbers
+from .report import Section, claim_rows, claims_in_full
 
 PAPER = {"VGD": (0.898, 0.829, 0.862), "RGD": (0.954, 0.880, 0.916)}  # Table 1
 NORMAL_KURTOSIS = 3.0
@@ -153,11 +153,9 @@ def ct_section(
         html.table(*tables["ct-pairs"], "Paired differences of F1"),
         html.paragraph(answer(lines)),
     ]
-    claims: list[Row] = []
-    for claim in CLAIMS:
-        verdict = claim.judge(Found(kurtosis, lines))
-        statement = f"{claim.name}: {claim.statement}"
-        claims.append(["ct", statement, "–", "–", verdict.verdict, claim.means, numbers(verdict)])
+    judged = [(claim, claim.judge(Found(kurtosis, lines))) for claim in CLAIMS]
+    content.append(claims_in_full(judged))
+    claims = claim_rows("ct", "–", "–", judged)
     return Section("Chest CT images", content, drawn, tables, claims)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._html import QUIET
 from .base import OURS, Experiment
 from .claims import Sample
 
@@ -79,7 +80,7 @@ def draw(experiment: Experiment, sample: Sample) -> Any:
     for ax in axes[::columns]:
         ax.set_ylabel(LABELS[experiment.measure])
     handles, labels = axes[0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 6), fontsize=8)
+    fig.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 7), fontsize=8)
     return fig
 
 
@@ -100,8 +101,9 @@ def _curves(ax: Any, experiment: Experiment, rows: list[Row]) -> None:
                 linestyle="--" if ours else "-",
                 linewidth=0.9 if ours else 1.5,
                 alpha=0.6 if ours else 1.0,
-                label=f"{experiment.slabel} = {s}" + (" (ours)" if ours else ""),
+                label=None if ours else f"{experiment.slabel} = {s}",
             )
+    ax.plot([], [], color=QUIET, linestyle="--", linewidth=0.9, label="ours (auto)")
     ax.set_xticks(sorted({row[2] for row in rows}))
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from .. import _html as html
 from .._files import write_whole
-from .claims import Verdict
+from .claims import Claim, Verdict
 from .figures import COLUMNS, Row, draw, summary, to_csv
 from .store import Results
 
 VERSIONS = ("tauten", "numpy", "scipy", "scikit-learn", "joblib", "matplotlib")
-CLAIM_COLUMNS = ["experiment", "claim", "reading", "tuning", "verdict", "tested as", "numbers"]
+CLAIM_COLUMNS = ["experiment", "claim", "reading", "tuning", "verdict", "most telling number"]
 
 
 @dataclass(frozen=True)
@@ -56,27 +56,32 @@ def experiment_section(runs: Sequence[Results]) -> Section:
             html.figure(fig, alt, caption),
             _folded(f"Numbers, {label}", html.table(COLUMNS, rows)),
         ]
-        for claim in experiment.claims:
-            verdict = claim.judge(sample)
-            claims.append(
-                [
-                    experiment.name,
-                    f"{claim.name}: {claim.statement}",
-                    run.settings.reading,
-                    run.settings.tuning,
-                    verdict.verdict,
-                    claim.means,
-                    numbers(verdict),
-                ]
-            )
+        judged = [(claim, claim.judge(sample)) for claim in experiment.claims]
+        claims += claim_rows(experiment.name, run.settings.reading, run.settings.tuning, judged)
+        parts.append(_folded(f"Claims in full, {label}", claims_in_full(judged)))
     return Section(experiment.title, parts, figures, tables, claims)
 
 
-def numbers(verdict: Verdict, most: int = 6) -> str:
-    """The quantities in words, the telling ones first."""
-    told = verdict.numbers.split("; ")
-    more = f"; and {len(told) - most} more" if len(told) > most else ""
-    return "; ".join(told[:most]) + more
+def claim_rows(
+    name: str, reading: str, tuning: str, judged: Sequence[tuple[Claim, Verdict]]
+) -> list[Row]:
+    """Rows of the table of claims: of each verdict's quantities, the most telling one."""
+    return [
+        [name, claim.name, reading, tuning, verdict.verdict, verdict.numbers[0]]
+        for claim, verdict in judged
+    ]
+
+
+def claims_in_full(judged: Sequence[tuple[Claim, Verdict]]) -> html.Html:
+    """Statements, what is tested, verdicts, and all numbers."""
+    return html.definitions(
+        (
+            f"{claim.statement}: {verdict.verdict}",
+            html.paragraph(f"Tested as: {claim.means}.")
+            + html.element("ul", *(html.element("li", number) for number in verdict.numbers)),
+        )
+        for claim, verdict in judged
+    )
 
 
 def _folded(title: str, content: html.Html) -> html.Html:
