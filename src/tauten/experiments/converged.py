@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from sklearn.base import clone
 
 from ..init import start
 from ..metrics import frobenius_error
@@ -54,14 +53,13 @@ def _robust(
         pilot = problem.pilot(theta.balance(trial.b))
         entries = np.concatenate([g.ravel() for g in pilot.gradients()])
         candidates = [_truncate(tau, theta.order, trial.b) for tau in _candidates(entries)]
-    rough = clone(solver).set_params(n_iter=15, tol=1e-3)  # thresholds need no more
-    errors = cross_validate(problem, theta, rough, candidates, rng=trial.rng)
+    errors = cross_validate(problem, theta, solver, candidates, rng=trial.rng)
     return candidates[int(np.argmin(errors.mean(axis=0)))]
 
 
 def _candidates(entries: np.ndarray) -> list[float]:
-    """Infinity and quantiles of the sizes: gentlest first, as cross-validation goes."""
-    return [math.inf, *(float(q) for q in np.quantile(np.abs(entries), GRID)[::-1])]
+    """Quantiles of the sizes and infinity: tightest first, as cross-validation goes."""
+    return [*(float(q) for q in np.quantile(np.abs(entries), GRID)), math.inf]
 
 
 def _truncate(tau: float, order: int, b: float) -> Truncate:
