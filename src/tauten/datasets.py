@@ -158,7 +158,7 @@ def simulate(
     *,
     covariate_order: int,
     loss: str | Loss = "squared",
-    covariates: str = "normal",
+    covariates: str | np.ndarray = "normal",
     noise: str = "normal",
     contamination: float = 0.0,
     kind: str = "adversarial",
@@ -181,7 +181,7 @@ def simulate(
     loss : str or Loss
         Any registered loss.
     covariates, noise : str
-        Distribution specs, see :func:`sample`.
+        Distribution specs, see :func:`sample`; covariates may also be given, as an array.
     contamination : float
         Share of the samples, in [0, 1), that are turned into bad leverage points: round(share n)
         of them, drawn last, so that the other samples do not depend on it.
@@ -205,7 +205,7 @@ def simulate(
     if kind not in _SIGNS:
         raise ValueError(f"kind must be one of {', '.join(_SIGNS)}; got {kind!r}")
     shape = (n, *truth.shape[:covariate_order])
-    X = sample(covariates, shape, rng=rng) if covariate_order else np.ones(n)  # PCA: η_i = A*
+    X = _covariates(covariates, shape, rng) if covariate_order else np.ones(n)  # PCA: η_i = A*
     eta = _linear_predictor(truth, X)
     y = eta + sample(noise, eta.shape, rng=rng) if loss.residual else loss.draw(eta, rng)
     outliers = np.zeros(n, dtype=bool)
@@ -259,6 +259,16 @@ def make_model(
     target = truth(shape, rank, reading=reading, norm=norm, rng=rng)
     order = 0 if response_order is None else target.order - response_order
     return simulate(target, n, covariate_order=order, loss=loss, rng=rng, **options)
+
+
+def _covariates(
+    spec: str | np.ndarray, shape: tuple[int, ...], rng: np.random.Generator
+) -> np.ndarray:
+    if isinstance(spec, str):
+        return sample(spec, shape, rng=rng)
+    if np.shape(spec) != shape:
+        raise ValueError(f"covariates must have the shape {shape}; got {np.shape(spec)}")
+    return np.array(spec, dtype=float)  # a copy: outliers change it
 
 
 def _linear_predictor(truth: Tucker, X: np.ndarray) -> np.ndarray:
@@ -357,9 +367,12 @@ def _check_sizes(truth: Tucker, n: int, covariate_order: int, contamination: flo
         raise ValueError(f"contamination must be a share in [0, 1); got {contamination}")
 
 
-def _check_unused(loss: Loss, covariate_order: int, *, covariates: str, noise: str) -> None:
+def _check_unused(
+    loss: Loss, covariate_order: int, *, covariates: str | np.ndarray, noise: str
+) -> None:
     """Refuse a distribution that the model has no place for, rather than ignore it."""
-    if covariate_order == 0 and covariates != "normal":
+    given = not isinstance(covariates, str)
+    if covariate_order == 0 and (given or covariates != "normal"):
         raise ValueError(f"covariates must be left out for PCA, which has none; got {covariates!r}")
     if not loss.residual and noise != "normal":
         raise ValueError(

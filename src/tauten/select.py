@@ -16,8 +16,9 @@ from sklearn.base import clone
 from ._array import column, like, to_numpy
 from ._checks import feasible_rank
 from .init import degrees_of_freedom, start, tensor_shape
+from .losses import Loss
 from .problem import Problem, responses
-from .robust import Adaptive
+from .robust import Adaptive, Robustifier
 from .robust.thresholds import MAD
 from .solver import Solver, choose, run_together
 from .tucker import Tucker
@@ -175,16 +176,22 @@ def _validate(
     The mean square and the plain deviance pick no robustness at all exactly where it is needed.
     """
     loss = problems[0].loss
+    entries = responses(problems, points, loss.score if loss.residual else loss.value)
+    return [prediction_error(loss, e[rows]) for e, rows in zip(entries, tests, strict=True)]
+
+
+def prediction_error(loss: Loss, entries: np.ndarray) -> float:
+    """Mean absolute residual, or deviance without its largest tenth.
+
+    Parameters
+    ----------
+    loss : Loss
+    entries : array (n, ...)
+        Residuals of the held-out samples, or for losses of no residual their losses.
+    """
     if loss.residual:
-        entries = responses(problems, points, loss.score)
-        return [float(np.nanmean(np.abs(e[rows]))) for e, rows in zip(entries, tests, strict=True)]
-    entries = responses(problems, points, loss.value)
-    return [_trimmed_mean(e[rows]) for e, rows in zip(entries, tests, strict=True)]
-
-
-def _trimmed_mean(values: np.ndarray) -> float:
-    """Mean of the samples' deviances without the largest tenth."""
-    values = np.sort(values.reshape(len(values), -1).sum(axis=1))
+        return float(np.nanmean(np.abs(entries)))
+    values = np.sort(entries.reshape(len(entries), -1).sum(axis=1))
     return float(np.mean(values[: math.ceil(0.9 * len(values))]))
 
 
@@ -203,9 +210,8 @@ def select_threshold(
 ) -> ThresholdPath:
     """Choose one threshold for all blocks by five-fold cross-validation.
 
-    The candidates are quantiles of the pilot's gradient entries, and infinity. The folds go through
-    them from the tightest, each fit starting where the last one ended, and through the data
-    together: a step of all of them is one pass.
+    The candidates are quantiles of the pilot's gradient entries, and infinity: see
+    :func:`cross_validate`.
 
     Parameters
     ----------
@@ -220,26 +226,39 @@ def select_threshold(
     sizes = np.abs(np.concatenate([g.ravel() for g in problem.pilot(theta).gradients()]))
     taus = np.unique(np.quantile(sizes, QUANTILES))
     taus = np.concatenate([taus[taus > 0], [np.inf]])
+    candidates = [clone(problem.robust).set_params(tau=float(tau)) for tau in taus]
+    errors = cross_validate(problem, theta, solver, candidates, rng=rng)
+    mean, stderr = errors.mean(axis=0), errors.std(axis=0, ddof=1) / math.sqrt(len(errors))
+    return ThresholdPath(float(taus[np.argmin(mean)]), taus, mean, stderr)
+
+
+def cross_validate(
+    problem: Problem,
+    theta: Tucker,
+    solver: Solver,
+    candidates: Sequence[Robustifier],
+    *,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Robust prediction errors (folds, candidates) of robust gradients, tightest first.
+
+    The folds go through the candidates in order, each fit starting where the last one ended, and
+    through the data together: a step of all of them is one pass.
+    """
     solver = clone(solver).set_params(
         tol=max(solver.tol, ROUGH), n_iter=min(solver.n_iter, FOLD_STEPS)
     )
     folds, tests = zip(*_folds(problem, rng), strict=True)
     points: Sequence[Tucker] = [theta] * len(folds)
     fitted, ends = [], []
-    for tau in taus:
-        trial = _with_tau(problem, tau, theta)
+    for robust in candidates:
+        trial = replace(problem, robust=robust).calibrate(theta)
         trials = [replace(trial, data=fold.data) for fold in folds]
         points = [result.theta for result in run_together(solver, trials, points)]
         fitted += trials
         ends += points
-    errors = np.reshape(_validate(fitted, ends, tests * len(taus)), (len(taus), len(folds))).T
-    mean, stderr = errors.mean(axis=0), errors.std(axis=0, ddof=1) / math.sqrt(len(errors))
-    return ThresholdPath(float(taus[np.argmin(mean)]), taus, mean, stderr)
-
-
-def _with_tau(problem: Problem, tau: float, theta: Tucker) -> Problem:
-    robust = clone(problem.robust).set_params(tau=float(tau))
-    return replace(problem, robust=robust).calibrate(theta)
+    errors = _validate(fitted, ends, tests * len(candidates))
+    return np.reshape(errors, (len(candidates), len(folds))).T
 
 
 def huber_loss(x: np.ndarray) -> np.ndarray:

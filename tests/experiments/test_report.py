@@ -1,0 +1,90 @@
+"""Reproduce: from names to a page that a real browser shows without a complaint."""
+
+import csv
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from small import EXPERIMENT
+
+from tauten.experiments import NAMES, reproduce, study
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    patch = pytest.MonkeyPatch()
+    patch.setitem(study.EXPERIMENTS, "small", EXPERIMENT)
+    patch.setattr(study, "NAMES", (*NAMES, "small"))
+    page = reproduce("small", reading=("ones", "unit"), replications=3, out=folder)
+    patch.undo()
+    return page
+
+
+def test_figures_tables_and_page_are_written(reported):
+    names = {path.name for path in reported.parent.iterdir()}
+    for label in ("small-ones-paper", "small-unit-paper"):
+        assert {f"{label}.{kind}" for kind in ("jsonl", "png", "svg", "csv")} <= names
+    assert {"report.html", "claims.csv"} <= names
+    with open(reported.parent / "claims.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2 * len(EXPERIMENT.claims)
+    assert {row["verdict"] for row in rows} <= {"holds", "fails", "undecided"}
+    with open(reported.parent / "small-unit-paper.csv", newline="") as file:
+        points = list(csv.DictReader(file))
+    assert len(points) == 9
+    assert all(int(point["runs"]) == 3 for point in points)
+
+
+def test_the_page_in_a_browser(reported, browser):
+    browser.look()
+    browser.open(reported)
+    assert browser.complaints() == []
+    assert browser.requests() == []
+    widths = browser.run("[...document.images].map(i => i.naturalWidth)")
+    assert len(widths) == 2
+    assert min(widths) > 200
+    verdicts = "[...document.querySelector('tbody').rows].map(r => r.cells[4].innerText)"
+    before = browser.run(verdicts)
+    assert len(before) == 2 * len(EXPERIMENT.claims)
+    browser.run("document.querySelectorAll('thead th button')[4].click()")
+    assert browser.run(verdicts) == sorted(before)
+    text = browser.run("document.body.innerText")
+    assert "numpy" in text
+    assert "tauten reproduce small --reading ones unit --tuning paper" in text
+
+
+def test_running_again_changes_nothing(reported, monkeypatch):
+    monkeypatch.setitem(study.EXPERIMENTS, "small", EXPERIMENT)
+    monkeypatch.setattr(study, "NAMES", (*NAMES, "small"))
+    before = {p.name: p.read_bytes() for p in reported.parent.iterdir()}
+    reproduce("small", reading=("ones", "unit"), replications=3, out=reported.parent)
+    assert {p.name: p.read_bytes() for p in reported.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "error", "message"),
+    [
+        ("exp11", {}, ValueError, "names must be 'all' or among exp01, .*; got exp11"),
+        ([], {}, ValueError, "got none"),
+        ("exp01", {"reading": "both"}, ValueError, "reading must be one of"),
+        ("ct", {"data": "/nowhere/at/all"}, FileNotFoundError, "data must be a folder"),
+    ],
+)
+def test_wrong_requests_touch_nothing(tmp_path, names, options, error, message):
+    with pytest.raises(error, match=message):
+        reproduce(names, out=tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_of_other_settings_touch_nothing(reported, monkeypatch):
+    monkeypatch.setitem(study.EXPERIMENTS, "small", EXPERIMENT)
+    monkeypatch.setattr(study, "NAMES", (*NAMES, "small"))
+    before = {p.name: p.read_bytes() for p in reported.parent.iterdir()}
+    with pytest.raises(ValueError, match="seed is 0, asked 1"):
+        reproduce("small", seed=1, out=reported.parent)
+    assert {p.name: p.read_bytes() for p in reported.parent.iterdir()} == before
