@@ -107,9 +107,8 @@ error (Model IV). The mark is what a prototype reached. Made by
 {lines}
 ```
 
-The logistic marks are not reached: they come from fits that were stopped early. At convergence
-maximum likelihood overestimates the size of A when the signal is this strong; the direction is
-good.
+The logistic marks come from fits that were stopped early; `auto` and `none` are both converged, on
+Firth's bias-reduced likelihood.
 """
 
 if __name__ == "__main__":

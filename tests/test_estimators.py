@@ -796,10 +796,13 @@ def labels(n=300, p=4, classes=2, seed=0):
     return X, np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
 
 
+LIKELIHOOD = {"robust": "none", "solver": TIGHT, "reduce_bias": False}
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_binary_is_logistic_regression(fit_intercept):
     X, y = labels()
-    mine = TensorClassifier(1, robust="none", solver=TIGHT, fit_intercept=fit_intercept).fit(X, y)
+    mine = TensorClassifier(1, fit_intercept=fit_intercept, **LIKELIHOOD).fit(X, y)
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000, fit_intercept=fit_intercept)
     theirs.fit(X, y)
     close(mine.coef_, theirs.coef_[0], 1e-5)
@@ -813,7 +816,7 @@ def test_binary_is_logistic_regression(fit_intercept):
 @pytest.mark.parametrize("classes", [3, 4])
 def test_multinomial_is_logistic_regression(classes):
     X, y = labels(200, p=3, classes=classes)
-    mine = TensorClassifier(99, robust="none").fit(X, y)
+    mine = TensorClassifier(99, robust="none", reduce_bias=False).fit(X, y)
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(mine.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
     np.testing.assert_array_equal(mine.predict(X), theirs.predict(X))
@@ -829,7 +832,7 @@ def test_multinomial_of_two_classes_is_binary():
 def test_weighted_classes():
     X, y = labels()
     weight = np.random.default_rng(1).uniform(0.5, 3, size=len(y))
-    mine = TensorClassifier(1, robust="none", solver=TIGHT).fit(X, y, sample_weight=weight)
+    mine = TensorClassifier(1, **LIKELIHOOD).fit(X, y, sample_weight=weight)
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000)
     theirs.fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(mine.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
@@ -844,7 +847,7 @@ def test_class_weights(class_weight, weighted_samples):
     X, y = labels(seed=3)
     y = np.where(y > 0, "b", "a")
     weight = np.random.default_rng(1).uniform(0.5, 3, size=len(y)) if weighted_samples else None
-    mine = TensorClassifier(1, robust="none", solver=TIGHT, class_weight=class_weight)
+    mine = TensorClassifier(1, class_weight=class_weight, **LIKELIHOOD)
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000, class_weight=class_weight)
     for model in (mine, theirs):
         model.fit(X, y, sample_weight=weight)
@@ -853,7 +856,7 @@ def test_class_weights(class_weight, weighted_samples):
 
 def test_classifier_with_covariates():
     X, y = labels()
-    mine = TensorClassifier(1, robust="none", solver=TIGHT).fit(X[:, :2], y, covariates=X[:, 2:])
+    mine = TensorClassifier(1, **LIKELIHOOD).fit(X[:, :2], y, covariates=X[:, 2:])
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(X, y)
     probabilities = mine.predict_proba(X[:, :2], X[:, 2:])
     np.testing.assert_allclose(probabilities, theirs.predict_proba(X), atol=1e-6)
@@ -868,7 +871,7 @@ def test_low_rank_logistic_is_the_naive_minimum():
         return np.mean(np.log1p(np.exp(eta)) - data.y * eta)
 
     theirs = minimize(deviance, np.append(flat(point), 0.0), method="BFGS", options={"gtol": 1e-7})
-    mine = TensorClassifier(1, robust="none", solver=TIGHT).fit(data.X, data.y)
+    mine = TensorClassifier(1, **LIKELIHOOD).fit(data.X, data.y)
     close(mine.coef_, naive_full(theirs.x[:-1], (4, 3), (1, 1)), 1e-4)
     np.testing.assert_allclose(mine.intercept_, theirs.x[-1], atol=1e-4)
 

@@ -454,6 +454,9 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         of classes.
     class_weight : dict, "balanced" or None
         Weight of each class; ``"balanced"`` makes rare classes count as much as common ones.
+    reduce_bias : bool
+        Whether to fit by Firth's bias-reduced likelihood instead of the likelihood itself, which
+        overestimates the size of A and has no finite fit where the classes can be separated.
 
     Attributes
     ----------
@@ -481,6 +484,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         solver: Any = "auto",
         fit_intercept: bool = True,
         class_weight: Any = None,
+        reduce_bias: bool = True,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -495,6 +499,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
             verbose=verbose,
         )
         self.class_weight = class_weight
+        self.reduce_bias = reduce_bias
 
     def fit(self, X: Any, y: Any, *, covariates: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
@@ -536,6 +541,12 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         orders = (len(self.sample_shape_), response.ndim - 1)
         self._label(X, coefficient_labels(X, None, orders, classes))
         return self
+
+    def _problem(
+        self, X: np.ndarray, y: np.ndarray, loss: Loss, covariates: Any, weight: Any
+    ) -> Problem:
+        problem = super()._problem(X, y, loss, covariates, weight)
+        return replace(problem, reduce_bias=self.reduce_bias)
 
     def _response(self, y: Any) -> np.ndarray:
         return _encode(check_classes(y), self.classes_, self.loss_)

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from ._array import column, like, to_numpy
 from ._checks import feasible_rank
 from .init import degrees_of_freedom, start, tensor_shape
-from .problem import Problem, responses
+from .problem import Problem, scores, values
 from .robust import Adaptive
 from .robust.thresholds import MAD
 from .solver import Solver, choose, run_together
@@ -174,18 +174,17 @@ def _validate(
 
     The mean square and the plain deviance pick no robustness at all exactly where it is needed.
     """
-    loss = problems[0].loss
-    if loss.residual:
-        entries = responses(problems, points, loss.score)
+    if problems[0].loss.residual:
+        entries = scores(problems, points)
         return [float(np.nanmean(np.abs(e[rows]))) for e, rows in zip(entries, tests, strict=True)]
-    entries = responses(problems, points, loss.value)
+    entries = values(problems, points)
     return [_trimmed_mean(e[rows]) for e, rows in zip(entries, tests, strict=True)]
 
 
-def _trimmed_mean(values: np.ndarray) -> float:
+def _trimmed_mean(losses: np.ndarray) -> float:
     """Mean of the samples' deviances without the largest tenth."""
-    values = np.sort(values.reshape(len(values), -1).sum(axis=1))
-    return float(np.mean(values[: math.ceil(0.9 * len(values))]))
+    losses = np.sort(losses.reshape(len(losses), -1).sum(axis=1))
+    return float(np.mean(losses[: math.ceil(0.9 * len(losses))]))
 
 
 @dataclass(frozen=True)

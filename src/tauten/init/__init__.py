@@ -32,8 +32,8 @@ from .._array import like
 from .._checks import check_theta
 from ..designs import Covariate, Direct
 from ..problem import Problem
-from ..tucker import Tucker
-from .base import Start, degrees_of_freedom, tensor_shape, with_linear
+from ..tucker import Tucker, degrees_of_freedom
+from .base import Start, tensor_shape, with_linear
 from .decomposition import decompose, pseudo_huber
 from .multistart import random, restarts
 from .nuclear_norm import nuclear, nuclear_literal
