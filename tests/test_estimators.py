@@ -36,6 +36,7 @@ from tauten.robust import (
     Truncate,
 )
 from tauten.solver import GradientDescent, Newton
+from tauten.tucker import multi_mode_dot
 
 TIGHT = Newton(n_iter=300, tol=1e-12)
 STABLE = Newton(n_iter=300, tol=1e-9)  # for comparisons at 1e-6
@@ -794,6 +795,57 @@ def labels(n=300, p=4, classes=2, seed=0):
     X = rng.normal(size=(n, p))
     eta = X @ rng.normal(size=(p, classes)) * 0.7 + 0.3 * np.arange(classes)
     return X, np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
+
+
+def skewed(p=20, missing=0.0, seed=0):
+    """A tensor of rank 2 in noise that is shifted exponential: of mean 3, and median 3 - 0.31."""
+    rng = np.random.default_rng(seed)
+    factors = [np.linalg.qr(rng.normal(size=(p, 2)))[0] for _ in range(3)]
+    core = np.zeros((2, 2, 2))
+    core[[0, 1], [0, 1], [0, 1]] = 60.0, 40.0
+    A = np.einsum("abc,ia,jb,kc->ijk", core, *factors)
+    Y = A + 3 + rng.exponential(size=A.shape) - 1
+    Y[rng.random(Y.shape) < missing] = np.nan
+    return A, Y
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_offset_of_skewed_noise(missing):
+    A, Y = skewed(missing=missing)
+    model = TensorPCA(2, offset=True).fit(Y)
+    plain = TensorPCA(2).fit(Y)
+    assert 2 < model.offset_ < 3  # between the mode and the mean of the noise
+    error, worse = (np.linalg.norm(m.low_rank_ - A) / np.linalg.norm(A) for m in (model, plain))
+    assert error < 0.15
+    assert worse > 3 * error
+    assert plain.offset_ == 0.0
+
+
+def test_offset_is_the_root_of_the_bent_residuals():
+    Y = skewed()[1]
+    model = TensorPCA(2, offset=True, robust="huber:nu=0.5", solver="scaled:tol=1e-8").fit(Y)
+    bent = np.clip(Y - model.low_rank_ - model.offset_, -0.5, 0.5)
+    assert abs(bent.mean()) < 0.01
+
+
+def test_offset_is_taken_from_the_data_and_given_back():
+    _, Y = skewed(8)
+    copies = np.stack([Y, Y + 0.1, Y - 0.1, Y])
+    options = {"replicates": True, "robust": "none", "solver": "scaled:tol=1e-12"}
+    model = TensorPCA(2, offset=True, **options).fit(copies)
+    shifted = TensorPCA(2, **options).fit(copies - model.offset_)
+    np.testing.assert_allclose(model.low_rank_, shifted.low_rank_, atol=1e-8)
+    scores = model.transform(Y)
+    np.testing.assert_allclose(
+        scores, multi_mode_dot(Y - model.offset_, [u.T for u in model.tucker_.factors])
+    )
+    back = multi_mode_dot(scores, model.tucker_.factors) + model.offset_
+    np.testing.assert_allclose(model.inverse_transform(scores), back)
+    widths = [
+        m.confidence_intervals(c).stderr
+        for m, c in ((model, copies), (shifted, copies - model.offset_))
+    ]
+    np.testing.assert_allclose(*widths, rtol=1e-6)
 
 
 LIKELIHOOD = {"robust": "none", "solver": TIGHT, "reduce_bias": False}
