@@ -108,8 +108,8 @@ error (Model IV). The mark is what a prototype reached. Made by
 ```
 
 The logistic marks come from fits that were stopped early; here both maximise Firth's bias-reduced
-likelihood, `none` not always to convergence on contaminated data. The mark of t2.1 is not reached, that of 5% contamination to within
-a standard error.
+likelihood, `none` not always to convergence on contaminated data. The mark of t2.1 is not reached,
+that of 5% contamination to within a standard error.
 """
 
 if __name__ == "__main__":
