@@ -60,7 +60,10 @@ LOSSES = {
         lambda eta, y: np.logaddexp(0, eta) - y * eta,
         lambda eta, y: expit(eta) - y,
         lambda eta, y: expit(eta) * expit(-eta),
-        bound=lambda eta, y: (expit(eta) * expit(-eta) + np.tanh(eta / 2) / (2 * eta)) / 2,
+        bound=lambda eta, y: (
+            abs(1 - y - expit(eta)) * expit(eta) * expit(-eta)
+            + abs(y - expit(eta)) * np.tanh(eta / 2) / (2 * eta)
+        ),
     ),
     "multinomial": Loss(
         lambda eta, y: -y * log_softmax(eta, axis=-1),
@@ -234,21 +237,23 @@ def sample_at(
     steps: Steps,
 ) -> Sample:
     x, y, z = sample
-    factor = steps.shrink(x)
-    x = x * factor
+    factor, share = steps.shrink(x), 1.0
     if loss.residual:
-        y = y * factor
+        x, y = x * factor, y * factor
         z = None if z is None else z * factor
+    else:
+        share = factor**2
     eta = np.asarray(np.tensordot(x, point.tensor, axes=x.ndim))
     if z is not None:
         eta = eta + np.tensordot(z, point.blocks[-1], axes=1)
-    score = steps.score(np.where(np.isnan(y), 0.0, loss.score(eta, y)))
+    score = steps.score(np.where(np.isnan(y), 0.0, share * loss.score(eta, y)))
     tensor = np.multiply.outer(x, score)
     raw = point.partial_gradients(tensor)
     if z is not None:
         raw.append(np.multiply.outer(z, score))
     bent = [steps.sample(g, k) for k, g in enumerate(raw)]
-    return Sample(eta, float(np.nansum(loss.value(eta, y))), score, tensor, raw, bent)
+    value = share * float(np.nansum(loss.value(eta, y)))
+    return Sample(eta, value, score, tensor, raw, bent)
 
 
 def gradient(

@@ -36,6 +36,7 @@ from tauten.robust import (
     Truncate,
 )
 from tauten.solver import GradientDescent, Newton
+from tauten.tucker import multi_mode_dot
 
 TIGHT = Newton(n_iter=300, tol=1e-12)
 STABLE = Newton(n_iter=300, tol=1e-9)  # for comparisons at 1e-6
@@ -796,10 +797,64 @@ def labels(n=300, p=4, classes=2, seed=0):
     return X, np.argmax(eta + rng.gumbel(size=eta.shape), axis=1)
 
 
+def skewed(p=20, missing=0.0, seed=0):
+    """A tensor of rank 2 in noise that is shifted exponential: of mean 3, and median 3 - 0.31."""
+    rng = np.random.default_rng(seed)
+    factors = [np.linalg.qr(rng.normal(size=(p, 2)))[0] for _ in range(3)]
+    core = np.zeros((2, 2, 2))
+    core[[0, 1], [0, 1], [0, 1]] = 60.0, 40.0
+    A = np.einsum("abc,ia,jb,kc->ijk", core, *factors)
+    Y = A + 3 + rng.exponential(size=A.shape) - 1
+    Y[rng.random(Y.shape) < missing] = np.nan
+    return A, Y
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_offset_of_skewed_noise(missing):
+    A, Y = skewed(missing=missing)
+    model = TensorPCA(2, offset=True).fit(Y)
+    plain = TensorPCA(2).fit(Y)
+    assert 2 < model.offset_ < 3  # between the mode and the mean of the noise
+    error, worse = (np.linalg.norm(m.low_rank_ - A) / np.linalg.norm(A) for m in (model, plain))
+    assert error < 0.15
+    assert worse > 3 * error
+    assert plain.offset_ == 0.0
+
+
+def test_offset_is_the_root_of_the_bent_residuals():
+    Y = skewed()[1]
+    model = TensorPCA(2, offset=True, robust="huber:nu=0.5", solver="scaled:tol=1e-8").fit(Y)
+    bent = np.clip(Y - model.low_rank_ - model.offset_, -0.5, 0.5)
+    assert abs(bent.mean()) < 0.01
+
+
+def test_offset_is_taken_from_the_data_and_given_back():
+    _, Y = skewed(8)
+    copies = np.stack([Y, Y + 0.1, Y - 0.1, Y])
+    options = {"replicates": True, "robust": "none", "solver": "scaled:tol=1e-12"}
+    model = TensorPCA(2, offset=True, **options).fit(copies)
+    shifted = TensorPCA(2, **options).fit(copies - model.offset_)
+    np.testing.assert_allclose(model.low_rank_, shifted.low_rank_, atol=1e-8)
+    scores = model.transform(Y)
+    np.testing.assert_allclose(
+        scores, multi_mode_dot(Y - model.offset_, [u.T for u in model.tucker_.factors])
+    )
+    back = multi_mode_dot(scores, model.tucker_.factors) + model.offset_
+    np.testing.assert_allclose(model.inverse_transform(scores), back)
+    widths = [
+        m.confidence_intervals(c).stderr
+        for m, c in ((model, copies), (shifted, copies - model.offset_))
+    ]
+    np.testing.assert_allclose(*widths, rtol=1e-6)
+
+
+LIKELIHOOD = {"robust": "none", "solver": TIGHT, "reduce_bias": False}
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_binary_is_logistic_regression(fit_intercept):
     X, y = labels()
-    mine = TensorClassifier(1, robust="none", solver=TIGHT, fit_intercept=fit_intercept).fit(X, y)
+    mine = TensorClassifier(1, fit_intercept=fit_intercept, **LIKELIHOOD).fit(X, y)
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000, fit_intercept=fit_intercept)
     theirs.fit(X, y)
     close(mine.coef_, theirs.coef_[0], 1e-5)
@@ -813,7 +868,7 @@ def test_binary_is_logistic_regression(fit_intercept):
 @pytest.mark.parametrize("classes", [3, 4])
 def test_multinomial_is_logistic_regression(classes):
     X, y = labels(200, p=3, classes=classes)
-    mine = TensorClassifier(99, robust="none").fit(X, y)
+    mine = TensorClassifier(99, robust="none", reduce_bias=False).fit(X, y)
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(mine.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
     np.testing.assert_array_equal(mine.predict(X), theirs.predict(X))
@@ -829,7 +884,7 @@ def test_multinomial_of_two_classes_is_binary():
 def test_weighted_classes():
     X, y = labels()
     weight = np.random.default_rng(1).uniform(0.5, 3, size=len(y))
-    mine = TensorClassifier(1, robust="none", solver=TIGHT).fit(X, y, sample_weight=weight)
+    mine = TensorClassifier(1, **LIKELIHOOD).fit(X, y, sample_weight=weight)
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000)
     theirs.fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(mine.predict_proba(X), theirs.predict_proba(X), atol=1e-6)
@@ -844,7 +899,7 @@ def test_class_weights(class_weight, weighted_samples):
     X, y = labels(seed=3)
     y = np.where(y > 0, "b", "a")
     weight = np.random.default_rng(1).uniform(0.5, 3, size=len(y)) if weighted_samples else None
-    mine = TensorClassifier(1, robust="none", solver=TIGHT, class_weight=class_weight)
+    mine = TensorClassifier(1, class_weight=class_weight, **LIKELIHOOD)
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000, class_weight=class_weight)
     for model in (mine, theirs):
         model.fit(X, y, sample_weight=weight)
@@ -853,7 +908,7 @@ def test_class_weights(class_weight, weighted_samples):
 
 def test_classifier_with_covariates():
     X, y = labels()
-    mine = TensorClassifier(1, robust="none", solver=TIGHT).fit(X[:, :2], y, covariates=X[:, 2:])
+    mine = TensorClassifier(1, **LIKELIHOOD).fit(X[:, :2], y, covariates=X[:, 2:])
     theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(X, y)
     probabilities = mine.predict_proba(X[:, :2], X[:, 2:])
     np.testing.assert_allclose(probabilities, theirs.predict_proba(X), atol=1e-6)
@@ -868,7 +923,7 @@ def test_low_rank_logistic_is_the_naive_minimum():
         return np.mean(np.log1p(np.exp(eta)) - data.y * eta)
 
     theirs = minimize(deviance, np.append(flat(point), 0.0), method="BFGS", options={"gtol": 1e-7})
-    mine = TensorClassifier(1, robust="none", solver=TIGHT).fit(data.X, data.y)
+    mine = TensorClassifier(1, **LIKELIHOOD).fit(data.X, data.y)
     close(mine.coef_, naive_full(theirs.x[:-1], (4, 3), (1, 1)), 1e-4)
     np.testing.assert_allclose(mine.intercept_, theirs.x[-1], atol=1e-4)
 

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 
 import oracle
 from tauten.data import Rows
@@ -315,9 +316,27 @@ def test_curvature_is_the_gauss_newton_matrix(loss, robust, problems, rng):
                 weight = np.where(np.isnan(np.ravel(data.y[i])), 0.0, weight)
                 weight = weight * left(steps.score, np.ravel(raw.score))
                 kept = [left(partial(steps.sample, k=k), g) for k, g in enumerate(new.raw)]
-                expected = expected + flat(kept)[:, None] * (J[i].T @ (weight[:, None] * J[i]))
+                W = np.diag(weight)
+                if loss == "multinomial":
+                    p = definition.weight(raw.eta, data.y[i])
+                    W -= coupling(p, data.y[i], weight) * flat(kept).min()
+                expected = expected + flat(kept)[:, None] * (J[i].T @ W @ J[i])
             mine = replace(problem, robust=component).curvature(theta)
             np.testing.assert_allclose(mine, expected / data.n, rtol=1e-6, atol=1e-6)
+
+
+def coupling(p, y, weight):
+    """``P(true class) p pᵀ`` in each group of classes; the last axis holds the classes."""
+    blocks = [
+        np.outer(w, row) * np.nansum(row * true)
+        for w, row, true in zip(
+            weight.reshape(-1, p.shape[-1]),
+            p.reshape(-1, p.shape[-1]),
+            y.reshape(-1, p.shape[-1]),
+            strict=True,
+        )
+    ]
+    return block_diag(*blocks)
 
 
 def left(bend, raw):

@@ -114,7 +114,8 @@ def test_logistic_regression_equals_the_textbook_sandwich():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(200, 3))
     y = (rng.random(200) < 1 / (1 + np.exp(-X @ [1.0, -0.5, 0.0] - 0.3))).astype(int)
-    model = tt.TensorClassifier(robust="none", solver="newton:tol=1e-12").fit(X, y)
+    options = {"robust": "none", "solver": "newton:tol=1e-12", "reduce_bias": False}
+    model = tt.TensorClassifier(**options).fit(X, y)
     found = model.confidence_intervals(X, y)
     design = np.column_stack([np.ones(len(X)), X])
     p = 1 / (1 + np.exp(-X @ model.coef_ - model.intercept_))
@@ -130,7 +131,8 @@ def test_multinomial_contrasts_equal_the_textbook_sandwich():
     eta = X @ rng.normal(size=(3, 3))
     labels = tt.losses.Multinomial().draw(eta, rng).argmax(axis=1)
     rank, solver = (3, 3), "newton:tol=1e-11,n_iter=500"
-    model = tt.TensorClassifier(rank, robust="none", solver=solver, fit_intercept=False)
+    options = {"robust": "none", "solver": solver, "reduce_bias": False}
+    model = tt.TensorClassifier(rank, fit_intercept=False, **options)
     found = model.fit(X, labels).confidence_intervals(X, labels)
     p = model.predict_proba(X)
     rows = np.einsum("ij,ic->icj", X, (p - np.eye(3)[labels])).reshape(400, 9)

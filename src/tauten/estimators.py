@@ -29,7 +29,7 @@ from ._labels import Labels, coefficient_labels
 from .data import Rows
 from .designs import Covariate, Direct
 from .inference import Intervals, intervals, linear_at_origin, loadings
-from .init import start, tensor_shape
+from .init import noise_location, start, tensor_shape
 from .losses import Loss
 from .problem import Problem
 from .robust import Robustifier
@@ -45,10 +45,13 @@ CENTER_SIZE = 255  # samples that the centre of X is taken from: near is enough
 class _TensorModel(BaseEstimator):
     """What the estimators share: from a problem to a fitted point."""
 
-    def _solve(self, problem: Problem, stacklevel: int = 3) -> Result:
+    def _solve(
+        self, problem: Problem, theta: Tucker | None = None, *, stacklevel: int = 3
+    ) -> Result:
         """Start, calibrate, fit; where thresholds are chosen, once more with those of that fit."""
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
-        theta = start(self.init, problem, self._rank(problem, rng), rng)
+        if theta is None:
+            theta = start(self.init, problem, self._rank(problem, rng), rng)
         solver = self._solver(problem, theta)
         solver.check()
         problem = self._cross_validate(problem, theta, solver, rng)
@@ -454,6 +457,9 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         of classes.
     class_weight : dict, "balanced" or None
         Weight of each class; ``"balanced"`` makes rare classes count as much as common ones.
+    reduce_bias : bool
+        Whether to fit by Firth's bias-reduced likelihood instead of the likelihood itself, which
+        overestimates the size of A and has no finite fit where the classes can be separated.
 
     Attributes
     ----------
@@ -481,6 +487,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         solver: Any = "auto",
         fit_intercept: bool = True,
         class_weight: Any = None,
+        reduce_bias: bool = True,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -495,6 +502,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
             verbose=verbose,
         )
         self.class_weight = class_weight
+        self.reduce_bias = reduce_bias
 
     def fit(self, X: Any, y: Any, *, covariates: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
@@ -537,6 +545,12 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         self._label(X, coefficient_labels(X, None, orders, classes))
         return self
 
+    def _problem(
+        self, X: np.ndarray, y: np.ndarray, loss: Loss, covariates: Any, weight: Any
+    ) -> Problem:
+        problem = super()._problem(X, y, loss, covariates, weight)
+        return replace(problem, reduce_bias=self.reduce_bias)
+
     def _response(self, y: Any) -> np.ndarray:
         return _encode(check_classes(y), self.classes_, self.loss_)
 
@@ -576,9 +590,14 @@ class TensorPCA(TransformerMixin, _TensorModel):
         As for :class:`TensorRegressor`.
     replicates : bool
         Whether axis 0 of Y holds n noisy copies of one low-rank tensor.
+    offset : bool
+        Whether to fit ``Y = A + offset + noise``, for noise that is skewed: a robust fit follows
+        its mode, not its mean. A is then known up to a constant.
 
     Attributes
     ----------
+    offset_ : float
+        The offset; 0 where none is fitted.
     tucker_ : Tucker
         A, with orthonormal factors.
     low_rank_ : array (p_1, ..., p_d)
@@ -603,6 +622,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
         init: Any = "auto",
         solver: Any = "auto",
         replicates: bool = False,
+        offset: bool = False,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -611,6 +631,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
         self.init = init
         self.solver = solver
         self.replicates = replicates
+        self.offset = offset
         self.random_state = random_state
         self.verbose = verbose
 
@@ -628,16 +649,27 @@ class TensorPCA(TransformerMixin, _TensorModel):
         -------
         self
         """
-        self._solve(self._problem(Y))
+        problem, theta, self.offset_ = self._problem(Y, 0.0), None, 0.0
+        if self.offset:
+            self.offset_, theta = self._noise_location(problem)
+            problem = self._problem(Y, self.offset_)
+        self._solve(problem, theta)
         self._label(Y, Labels.of(Y, first=int(self.replicates)))
         self.low_rank_ = self.coef_
         return self
 
-    def _problem(self, Y: Any) -> Problem:
+    def _noise_location(self, problem: Problem) -> tuple[float, Tucker]:
+        """The offset and a start, at the rank of data whose median is zero."""
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        centred = Rows(None, problem.data.y - np.nanmedian(problem.data.y))
+        return noise_location(problem, self._rank(replace(problem, data=centred), rng))
+
+    def _problem(self, Y: Any, offset: float) -> Problem:
         """Check the data and put them together with the loss and the robustifier."""
         Y = check_tensor("Y", Y, missing=True, min_ndim=2 if self.replicates else 1)
         if np.isnan(Y).all():
             raise ValueError("Y must hold at least one observed entry; got nan everywhere")
+        Y = Y - offset if offset else Y
         data = Rows(None, Y if self.replicates else Y[None])
         missing = bool(np.isnan(Y).any())
         robust = Robustifier.get(self.robust)
@@ -687,7 +719,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
         return self._intervals(*self._at_fit(Y), **options)
 
     def _at_fit(self, X: Any, y: Any = None, **data: Any) -> tuple[Problem, Tucker]:
-        problem = self._problem(X)
+        problem = self._problem(X, self.offset_)
         _check_fitted_data(problem.data, len(self.influence_), self.tucker_.shape, "Y")
         return replace(problem, robust=self.robust_), self.tucker_
 
@@ -697,7 +729,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
         return tags
 
     def transform(self, Y: Any) -> np.ndarray:
-        """Return ``Y x_k U_kᵀ``: coordinates in the fitted subspaces.
+        """Return ``(Y - offset) x_k U_kᵀ``: coordinates in the fitted subspaces.
 
         Parameters
         ----------
@@ -717,10 +749,10 @@ class TensorPCA(TransformerMixin, _TensorModel):
             self.labels_.check("Y", Labels.of(Y, first=batch))
         if batch == self.replicates:
             validate_data(self, Y, skip_check_array=True, reset=False)
-        return coordinates(tensors, self.tucker_.factors, first=batch)
+        return coordinates(tensors - self.offset_, self.tucker_.factors, first=batch)
 
     def inverse_transform(self, scores: Any) -> np.ndarray:
-        """Return ``scores x_k U_k``: the tensors of given coordinates.
+        """Return ``scores x_k U_k + offset``: the tensors of given coordinates.
 
         Parameters
         ----------
@@ -733,7 +765,8 @@ class TensorPCA(TransformerMixin, _TensorModel):
         check_is_fitted(self)
         tensors = check_tensor("scores", scores)
         self._check_shape("scores", tensors, self.rank_)
-        return multi_mode_dot(tensors, self.tucker_.factors, first=tensors.ndim - len(self.rank_))
+        first = tensors.ndim - len(self.rank_)
+        return multi_mode_dot(tensors, self.tucker_.factors, first=first) + self.offset_
 
     def _check_shape(self, name: str, tensors: np.ndarray, shape: tuple[int, ...]) -> None:
         """Raise unless these are tensors of a shape, or one of them."""

@@ -6,17 +6,29 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from ._array import Array, column, like, matrix_of, namespace, product, ratio, reshape, to_numpy
+from ._array import (
+    Array,
+    column,
+    like,
+    matrix_of,
+    namespace,
+    product,
+    quiet,
+    ratio,
+    reshape,
+    to_numpy,
+)
 from .data import Chunk, Rows
 from .designs import Covariate, Direct, Pullback
+from .jeffreys import Jeffreys, flat, unit
 from .losses import Loss
 from .robust import Robustifier
-from .tucker import Tucker, unfold
+from .tucker import Tucker, degrees_of_freedom, unfold
 
 PILOT_SIZE = 2000  # samples that thresholds are chosen from; their quantiles are then good to 2%
 
@@ -43,22 +55,39 @@ class Gradient:
     curvature: Array | None = None
 
 
-@dataclass(frozen=True)
-class Line:
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Samples as the loss sees them from a point.
+
+    Attributes
+    ----------
+    y, eta : array (n, ...)
+        Responses and linear predictors, shrunk together where the loss is one of the residual.
+    share : array (n,), optional
+        What is left of each sample's loss where it is not: a label does not shrink with its
+        covariates, and covariates that shrink alone would make A too large.
+    pseudo : tuple of array, optional
+        Score and number of each sample's pseudo-observations: see :class:`Jeffreys`.
+    """
+
+    y: Array
+    eta: Array
+    share: Array | None = None
+    pseudo: tuple[Array, Array] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line(View):
     """A chunk of samples linearised at a point: the one sweep that a pass makes of it.
 
     Attributes
     ----------
     chunk : Chunk
-    y, eta : array
-        Responses, of shrunk samples if they are shrunk, and linear predictors.
     pullback : callable
         From scores to per-sample gradients: see :meth:`tauten.designs.Covariate.linearise`.
     """
 
     chunk: Chunk
-    y: Array
-    eta: Array
     pullback: Pullback
 
 
@@ -76,7 +105,7 @@ class Seen:
 
     def __init__(self, kernel: Kernel, line: Line) -> None:
         self.line = line
-        self.score = kernel.score(line.eta, line.y)
+        self.score = kernel.score(line)
         self.bent = kernel.robust.score(self.score)
         self.raw = list(line.pullback(self.bent))
 
@@ -89,34 +118,66 @@ class Kernel:
     design: Covariate | Direct
     robust: Robustifier
     missing: bool = False
+    prior: Jeffreys | None = None
 
-    def shrink(self, chunk: Chunk) -> tuple[Array, Array | None, Array | None]:
-        """Shrink the samples; return y, Z and the factors for X, which is not touched."""
-        y, Z, scale = chunk.y, chunk.Z, None
-        if chunk.X is not None:
-            scale = self.robust.shrink(partial(chunk.norms, self.design.center))
-        if scale is not None and self.loss.residual:  # then X, y and Z shrink together
-            y = y * column(scale, y.ndim)
-            Z = None if Z is None else Z * column(scale, Z.ndim)
-        return y, Z, scale
+    def shrink(self, chunk: Chunk) -> tuple[Chunk, Array | None, Array | None]:
+        """Shrink the samples: return them, the factors for X, which is not touched, and shares.
+
+        With a loss of the residual a sample shrinks as a whole, and its squared loss by the square
+        of the factor; with any other loss it is that share of it that counts.
+        """
+        if chunk.X is None:
+            return chunk, None, None
+        scale = self.robust.shrink(partial(chunk.norms, self.design.center))
+        if scale is None:
+            return chunk, None, None
+        if not self.loss.residual:
+            return chunk, None, scale**2
+        Z = None if chunk.Z is None else chunk.Z * column(scale, chunk.Z.ndim)
+        return replace(chunk, y=chunk.y * column(scale, chunk.y.ndim), Z=Z), scale, None
 
     def linearise(self, theta: Tucker, chunk: Chunk) -> Line:
         """Sweep the (shrunk) samples at a point."""
-        y, Z, scale = self.shrink(chunk)
-        return Line(chunk, y, *self.design.linearise(theta, chunk.X, Z, scale))
+        shrunk, scale, share = self.shrink(chunk)
+        eta, pullback = self.design.linearise(theta, shrunk.X, shrunk.Z, scale)
+        pseudo = None
+        if self.prior is not None:
+            pseudo = self.prior.pseudo_observations(self.loss, eta, pullback, share)
+        return Line(y=shrunk.y, eta=eta, share=share, pseudo=pseudo, chunk=chunk, pullback=pullback)
 
     def see(self, theta: Tucker, chunk: Chunk) -> Seen:
         """Sweep the samples at a point, and bend their scores."""
         return Seen(self, self.linearise(theta, chunk))
 
-    def predict(self, theta: Tucker, chunk: Chunk) -> tuple[Array, Array]:
-        """Return the shrunk samples' responses and linear predictors alone."""
-        y, Z, scale = self.shrink(chunk)
-        return y, self.design.predict(theta, chunk.X, Z, scale)
+    def predict(self, theta: Tucker, chunk: Chunk) -> View:
+        """Return the shrunk samples as seen from a point, alone."""
+        chunk, scale, share = self.shrink(chunk)
+        return View(y=chunk.y, eta=self.design.predict(theta, chunk.X, chunk.Z, scale), share=share)
 
-    def score(self, eta: Array, y: Array) -> Array:
+    def inner(self, theta: Tucker, tensor: Array, chunk: Chunk) -> View:
+        """The same for a full tensor A; of the point, only the vector coefficients count."""
+        chunk, scale, share = self.shrink(chunk)
+        eta = self.design.inner(tensor, chunk.X, scale)
+        if chunk.Z is not None:
+            eta = eta + product(chunk.Z, matrix_of(theta.blocks[-1], 1), eta.shape[1:])
+        return View(y=chunk.y, eta=eta, share=share)
+
+    def value(self, view: View) -> Array:
+        """Loss of each response entry; zero where it is missing."""
+        return self._counted(self.loss.value(view.eta, view.y), view)
+
+    def score(self, view: View) -> Array:
         """Score of each sample before it is bent; zero where the response is missing."""
-        return self._observed(self.loss.score(eta, y), y)
+        score = self.loss.score(view.eta, view.y)
+        return self._counted(score if view.pseudo is None else score + view.pseudo[0], view)
+
+    def weight(self, view: View, score: Array) -> Array:
+        """Curvature to step with at each response entry, times what bending left of its score."""
+        weight = self.loss.weight(view.eta, view.y)
+        if view.pseudo is not None:
+            undecided = self.loss.undecided(view.eta)
+            weight = weight + view.pseudo[1] * self.loss.weight(view.eta, undecided)
+        return self._counted(weight, view) * _kept(self.robust.score, score)
 
     def bend(self, seen: Seen) -> list[Array]:
         """Per-sample gradients of each block, bent."""
@@ -124,8 +185,8 @@ class Kernel:
 
     def gradient(self, seen: Seen) -> list[Any]:
         """Sums over a chunk: value, samples per block, changed entries, then the gradients."""
-        eta, y, members = seen.line.eta, seen.line.y, self._members(seen.line.chunk)
-        value = _matmul_rows(members, self._observed(self.loss.value(eta, y), y))
+        members = self._members(seen.line.chunk)
+        value = _matmul_rows(members, self.value(seen.line))
         bent = self.bend(seen)
         changed = [_count_changed(b, raw) for b, raw in zip(bent, seen.raw, strict=True)]
         sums = [_matmul_rows(members, b) for b in bent]
@@ -138,53 +199,80 @@ class Kernel:
         iteratively reweighted least squares: the ratio of the bent to the raw. With `slope`, it is
         the derivative of the bent gradient instead.
         """
-        line = seen.line
-        chunk, y, eta, pullback = line.chunk, line.y, line.eta, line.pullback
         share = _slope if slope else _kept
-        kept = _join([share(partial(self.robust.sample, k=k), g) for k, g in enumerate(seen.raw)])
-        coupled = slope and self.loss.one_hot
-        curvature = self.loss.curvature if slope else self.loss.weight
-        diagonal = self.loss.mean(eta) if coupled else curvature(eta, y)
-        weight = self._observed(diagonal, y) * share(self.robust.score, seen.score)
-        if chunk.weight is not None:
-            weight = weight * column(chunk.weight, weight.ndim)
-        xp, total = namespace(y), 0.0
+        kept = flat(share(partial(self.robust.sample, k=k), g) for k, g in enumerate(seen.raw))
+        if slope:
+            weight = self._hessian(seen.line) * _slope(self.robust.score, seen.score)
+        else:
+            weight = self.weight(seen.line, seen.score)
+        weight = _weighted(weight, seen.line.chunk)
+        return [self._normal_matrix(seen.line, weight, kept, exact=slope)]
+
+    def information(self, line: Line) -> Array:
+        """Sum over a chunk of ``J_iᵀ W_i J_i`` with the loss's own curvature, nothing bent."""
+        weight = _weighted(self._hessian(line), line.chunk)
+        return self._normal_matrix(line, weight, 1.0, exact=True)
+
+    def _hessian(self, view: View) -> Array:
+        """Curvature of the loss at each response entry; of a softmax, the part diag(p)."""
+        softmax = self.loss.one_hot
+        entries = self.loss.mean(view.eta) if softmax else self.loss.curvature(view.eta, view.y)
+        return self._counted(entries, view)
+
+    def _normal_matrix(self, line: Line, weight: Array, kept: Any, *, exact: bool) -> Array:
+        """``Σ_i (K_i ⊙ J_i)ᵀ W_i J_i`` for weights of the response entries and of gradients'."""
+        n, total, softmax = weight.shape[0], 0.0, self.loss.one_hot
         for index in np.ndindex(*weight.shape[1:]):
-            rows = _join(list(pullback(_unit(weight[:1, ...], index))))
-            rows = xp.broadcast_to(rows, kept.shape)  # in PCA all samples share one
+            rows = flat(line.pullback(unit(weight[:1, ...], index)))
+            rows = namespace(rows).broadcast_to(rows, (n, rows.shape[1]))  # in PCA all share one
             total = total + (kept * rows * column(weight[(..., *index)], 2)).T @ rows
-        if coupled:  # the Hessian of a softmax is diag(p) - p pᵀ
-            left, right = (_join(list(pullback(w))) for w in (weight, self.loss.mean(eta)))
-            total = total - (kept * left).T @ right
-        return [total]
+        return total - self._coupling(line, weight, kept, exact) if softmax else total
+
+    def _coupling(self, line: Line, weight: Array, kept: Any, exact: bool) -> Array:
+        """The part p pᵀ of the Hessian diag(p) - p pᵀ of a softmax.
+
+        Samples in the wrong class have no curvature, and a cut gradient no longer sums to zero over
+        the classes, though no sum of the predictors means anything; if not `exact`, such samples
+        keep their diag(p), so that a step which follows them does not run away.
+        """
+        xp, total = namespace(weight), 0.0
+        p = self.loss.mean(line.eta) * xp.ones_like(weight)
+        y = self._observed(line.y, line.y)
+        if line.pseudo is not None:
+            y = (y + line.pseudo[1] * self.loss.undecided(y)) / (1 + line.pseudo[1])
+        right = 1.0
+        if not exact:
+            right = xp.sum(p * y, axis=-1, keepdims=True) * column(xp.min(kept, axis=1), p.ndim)
+        for index in np.ndindex(*weight.shape[1:-1]):
+            group = sum(unit(weight[:1, ...], (*index, c)) for c in range(weight.shape[-1]))
+            left = flat(line.pullback(weight * right * group))
+            total = total + (kept * left).T @ flat(line.pullback(p * group))
+        return total
 
     def scatter(self, seen: Seen) -> list[Any]:
         """Sums over a chunk: slope, second moment and total of the bent gradients, and weights."""
-        chunk, bent = seen.line.chunk, _join(self.bend(seen))
-        if chunk.weight is not None:
-            bent = bent * column(chunk.weight, 2)
+        chunk = seen.line.chunk
+        bent = _weighted(flat(iter(self.bend(seen))), chunk)
         slope = self.curvature(seen, slope=True)
         return [*slope, bent.T @ bent, namespace(bent).sum(bent, axis=0), _total_weight(chunk)]
 
-    def weight(self, eta: Array, y: Array, score: Array) -> Array:
-        """Curvature of the loss at each response entry, times what bending left of its score."""
-        return self._observed(self.loss.weight(eta, y), y) * _kept(self.robust.score, score)
-
     def tensor_gradient(self, theta: Tucker, tensor: Array, chunk: Chunk) -> list[Any]:
         """Sums over a chunk: gradient with respect to the full tensor, and the linear block's."""
-        y, Z, scale = self.shrink(chunk)
-        eta = self.design.inner(tensor, chunk.X, scale)
-        if Z is not None:
-            eta = eta + product(Z, matrix_of(theta.blocks[-1], 1), eta.shape[1:])
-        score = self.score(eta, y)
-        bent = self.robust.score(score)
-        weight = self.weight(eta, y, score)
-        if chunk.weight is not None:
-            bent, weight = (a * column(chunk.weight, a.ndim) for a in (bent, weight))
+        view, (shrunk, scale, _) = self.inner(theta, tensor, chunk), self.shrink(chunk)
+        score = self.score(view)
+        bent = _weighted(self.robust.score(score), chunk)
+        weight = _weighted(self.weight(view, score), chunk)
         sums = [_total_weight(chunk), self.design.adjoint(bent, chunk.X, scale)]
-        if Z is not None:
-            sums += [Z.T @ matrix_of(bent, 1), Z.T @ Z * namespace(y).mean(weight)]
+        if shrunk.Z is not None:
+            level = namespace(weight).mean(weight)
+            sums += [shrunk.Z.T @ matrix_of(bent, 1), shrunk.Z.T @ shrunk.Z * level]
         return sums
+
+    def _counted(self, entries: Array, view: View) -> Array:
+        """Entries times what is left of their sample; zero where the response is missing."""
+        if view.share is not None:
+            entries = entries * column(view.share, entries.ndim)
+        return self._observed(entries, view.y)
 
     def _observed(self, entries: Array, y: Array) -> Array:
         if not self.missing:
@@ -216,6 +304,8 @@ class Problem:
         Calibrated, where it has thresholds to choose: see :meth:`calibrate`.
     missing : bool
         Whether y holds nan for missing entries.
+    reduce_bias : bool
+        Whether to add Jeffreys' prior to the likelihood, for losses of classes.
 
     Examples
     --------
@@ -232,20 +322,36 @@ class Problem:
     design: Covariate | Direct
     robust: Robustifier = field(default_factory=Robustifier)
     missing: bool = False
+    reduce_bias: bool = False
 
     @property
     def kernel(self) -> Kernel:
         """The work on one chunk."""
         return Kernel(self.loss, self.design, self.robust, self.missing)
 
+    def kernel_at(self, theta: Tucker) -> Kernel:
+        """The same with the prior at a point, where there is one."""
+        return replace(self.kernel, prior=self.prior(theta)) if self.reduce_bias else self.kernel
+
+    def prior(self, theta: Tucker) -> Jeffreys:
+        """Jeffreys' prior at a point, from (some of) the samples: a correction needs no more.
+
+        The information of all samples is taken to be that of the pilot's, as far as they go.
+        """
+        chunk, kernel = self.data.sample(PILOT_SIZE), self.kernel
+        free = degrees_of_freedom(theta.shape, theta.rank)
+        free += sum(math.prod(block.shape) for block in theta.blocks[1 + theta.order :])
+        total = _total_weight(self.data)
+        if free >= chunk.y.shape[0]:
+            return Jeffreys(None, min(1.0, free / float(total)))
+        line = kernel.linearise(theta, chunk)
+        matrix = kernel.information(line) * (total / _total_weight(chunk))
+        inverse = namespace(matrix).linalg.inv(horizontal_system(theta, matrix))
+        return Jeffreys(theta.horizontal(theta.horizontal(inverse).T).T)
+
     def gradient(self, theta: Tucker, *, curvature: bool = False) -> Gradient:
         """Robust gradient at a point, and on demand its curvature, in one pass over the data."""
         return gradients([self], [theta], curvature=curvature)[0]
-
-    def _chunk_sums(self, theta: Tucker, chunk: Chunk, curvature: bool) -> list[Any]:
-        kernel = self.kernel
-        seen = kernel.see(theta, chunk.weighted(self.data.weight))
-        return [*(kernel.curvature(seen) if curvature else [0.0]), *kernel.gradient(seen)]
 
     def _gradient(self, theta: Tucker, total: list[Any], curvature: bool) -> Gradient:
         matrix, value, count, changed, *sums = total
@@ -261,7 +367,7 @@ class Problem:
 
     def curvature(self, theta: Tucker, *, slope: bool = False) -> Array:
         """Mean of ``J_iᵀ W_i J_i`` over the samples, alone: see :meth:`Kernel.curvature`."""
-        kernel = self.kernel
+        kernel = self.kernel_at(theta)
         total, count = self.data.map_sum(
             lambda c: [*kernel.curvature(kernel.see(theta, c), slope=slope), _total_weight(c)]
         )
@@ -278,7 +384,7 @@ class Problem:
         All blocks are flattened into one axis. Weighted samples count by the squares of their
         weights in the covariance, as a sum of independent terms does.
         """
-        kernel = self.kernel
+        kernel = self.kernel_at(theta)
         return _per_sample(self.data.map_sum(lambda c: kernel.scatter(kernel.see(theta, c))))
 
     def entry_curvature(self, theta: Tucker) -> Array:
@@ -286,25 +392,21 @@ class Problem:
         kernel = self.kernel
 
         def sums(chunk: Chunk) -> list[Any]:
-            y, eta = kernel.predict(theta, chunk)
-            weight = kernel.weight(eta, y, kernel.score(eta, y))
-            if chunk.weight is not None:
-                weight = weight * column(chunk.weight, weight.ndim)
-            return [namespace(y).sum(weight, axis=0), _total_weight(chunk)]
+            view = kernel.predict(theta, chunk)
+            weight = _weighted(kernel.weight(view, kernel.score(view)), chunk)
+            return [namespace(weight).sum(weight, axis=0), _total_weight(chunk)]
 
         total, count = self.data.map_sum(sums)
         return total / count
 
     def curvature_along(self, theta: Tucker, direction: Tucker) -> Tucker:
         """Gauss-Newton matrix times a direction, from (some of) the samples, without the matrix."""
-        chunk, kernel = self.data.sample(PILOT_SIZE), self.kernel
+        chunk, kernel = self.data.sample(PILOT_SIZE), self.kernel_at(theta)
         seen = kernel.see(theta, chunk)
         xp, line = namespace(seen.score), seen.line
         h = 1e-6  # predictors are polynomials: the difference is good to h
-        _, moved = kernel.predict(theta.map(lambda x, d: x + h * d, direction), chunk)
-        weight = kernel.weight(line.eta, line.y, seen.score) * (moved - line.eta) / h
-        if chunk.weight is not None:
-            weight = weight * column(chunk.weight, weight.ndim)
+        moved = kernel.predict(theta.map(lambda x, d: x + h * d, direction), chunk).eta
+        weight = _weighted(kernel.weight(line, seen.score) * (moved - line.eta) / h, chunk)
         return theta.with_blocks(
             [xp.sum(g, axis=0) / _total_weight(chunk) for g in line.pullback(weight)]
         )
@@ -322,21 +424,18 @@ class Problem:
     def tensor_curvature(self, theta: Tucker, direction: Array) -> float:
         """Mean of ``w_i <D, X_i>²`` over the pilot's samples, weighted, for a full tensor D."""
         kernel, chunk = self.kernel, self.data.sample(PILOT_SIZE)
-        y, eta = kernel.predict(theta, chunk)
-        score = kernel.score(eta, y)
-        weight = kernel.weight(eta, y, score)
-        if chunk.weight is not None:
-            weight = weight * column(chunk.weight, weight.ndim)
-        moved = self.design.inner(direction, chunk.X, kernel.shrink(chunk)[2])
-        return float(namespace(y).sum(weight * moved**2) / _total_weight(chunk))
+        view = kernel.predict(theta, chunk)
+        weight = _weighted(kernel.weight(view, kernel.score(view)), chunk)
+        moved = self.design.inner(direction, chunk.X, kernel.shrink(chunk)[1])
+        return float(namespace(weight).sum(weight * moved**2) / _total_weight(chunk))
 
     def scores(self, theta: Tucker) -> np.ndarray:
         """Scores of all samples, shrunk but not bent; nan where the response is missing."""
-        return responses([self], [theta], self.loss.score)[0]
+        return scores([self], [theta])[0]
 
     def values(self, theta: Tucker) -> np.ndarray:
-        """Losses of all response entries; nan where the response is missing."""
-        return responses([self], [theta], self.loss.value)[0]
+        """Losses of all response entries, shrunk; nan where the response is missing."""
+        return values([self], [theta])[0]
 
     def predictors(self, theta: Tucker) -> Array:
         """Linear predictors of all samples."""
@@ -353,8 +452,8 @@ class Problem:
         kernel, plain = self.kernel, replace(self, robust=Robustifier()).kernel
 
         def shares(chunk: Chunk) -> Array:
-            bent = _join(kernel.bend(kernel.see(theta, chunk)))
-            raw = _join(plain.see(theta, chunk).raw)
+            bent = flat(iter(kernel.bend(kernel.see(theta, chunk))))
+            raw = flat(iter(plain.see(theta, chunk).raw))
             xp = namespace(raw)
             kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (bent, raw))
             # Bent entries of a response can cancel less than the raw ones, and more be kept.
@@ -379,10 +478,15 @@ def gradients(
     The problems may differ in weights, loss and robustifier, and each has a point of its own.
     """
     pairs = list(zip(problems, thetas, strict=True))
+    kernels = [problem.kernel_at(theta) for problem, theta in pairs]
 
     def chunk_sums(chunk: Chunk) -> list[Any]:
-        sums = [problem._chunk_sums(theta, chunk, curvature) for problem, theta in pairs]
-        return list(chain.from_iterable(sums))
+        sums: list[Any] = []
+        for kernel, (problem, theta) in zip(kernels, pairs, strict=True):
+            seen = kernel.see(theta, chunk.weighted(problem.data.weight))
+            sums += kernel.curvature(seen) if curvature else [0.0]
+            sums += kernel.gradient(seen)
+        return sums
 
     totals = iter(problems[0].data.map_sum(chunk_sums))
     return [
@@ -391,16 +495,30 @@ def gradients(
     ]
 
 
-def responses(
-    problems: Sequence[Problem], thetas: Sequence[Tucker], fn: Callable[[Array, Array], Array]
+def scores(problems: Sequence[Problem], thetas: Sequence[Tucker]) -> list[np.ndarray]:
+    """Scores of problems on the same samples, in one pass: see :meth:`Problem.scores`."""
+    return _responses(problems, thetas, lambda loss, view: loss.score(view.eta, view.y))
+
+
+def values(problems: Sequence[Problem], thetas: Sequence[Tucker]) -> list[np.ndarray]:
+    """Losses of problems on the same samples, in one pass: see :meth:`Problem.values`."""
+
+    def shrunk(loss: Loss, view: View) -> Array:
+        entries = loss.value(view.eta, view.y)
+        return entries if view.share is None else entries * column(view.share, entries.ndim)
+
+    return _responses(problems, thetas, shrunk)
+
+
+def _responses(
+    problems: Sequence[Problem], thetas: Sequence[Tucker], fn: Callable[[Loss, View], Array]
 ) -> list[np.ndarray]:
-    """`fn` of predictors and (shrunk) responses, for problems on the same samples, in one pass."""
     kernels = [problem.kernel for problem in problems]
 
     def entries(chunk: Chunk) -> Array:
-        seen = (k.predict(theta, chunk) for k, theta in zip(kernels, thetas, strict=True))
-        values = [fn(eta, y) for y, eta in seen]
-        return namespace(values[0]).stack(values, axis=1)
+        pairs = zip(kernels, thetas, strict=True)
+        found = [fn(kernel.loss, kernel.predict(theta, chunk)) for kernel, theta in pairs]
+        return namespace(found[0]).stack(found, axis=1)
 
     stacked = to_numpy(problems[0].data.map_rows(entries))
     return [stacked[:, i] for i in range(len(problems))]
@@ -420,21 +538,22 @@ class PilotFit:
 
     def _see(self, kernel: Kernel) -> Seen:
         """The samples as a kernel sees them; those that shrink them alike share a sweep."""
-        scale = kernel.shrink(self._chunk)[2]
-        key = b"" if scale is None else to_numpy(scale).tobytes()
+        _, scale, share = kernel.shrink(self._chunk)
+        factors = scale if share is None else share
+        key = b"" if factors is None else to_numpy(factors).tobytes()
         if key not in self._lines:
             self._lines[key] = kernel.linearise(self._theta, self._chunk)
         return Seen(kernel, self._lines[key])
 
     def scores(self) -> np.ndarray:
         """Scores of the samples, nan where the response is missing."""
-        y, eta = self._plain.predict(self._theta, self._chunk)
-        return to_numpy(self._plain.loss.score(eta, y))
+        view = self._plain.predict(self._theta, self._chunk)
+        return to_numpy(self._plain.loss.score(view.eta, view.y))
 
     def values(self) -> np.ndarray:
         """Losses of the samples, summed over the entries of a response."""
-        y, eta = self._plain.predict(self._theta, self._chunk)
-        entries = to_numpy(self._plain.loss.value(eta, y))
+        view = self._plain.predict(self._theta, self._chunk)
+        entries = to_numpy(self._plain.loss.value(view.eta, view.y))
         return np.nansum(entries.reshape(entries.shape[0], -1), axis=1)
 
     def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
@@ -447,7 +566,8 @@ class PilotFit:
         """Expected ``‖Â - A‖²_F`` with another robustifier, at a point in canonical form."""
         kernel = replace(self._plain, robust=robust)
         slope, moment, _ = _per_sample(kernel.scatter(self._see(kernel)))
-        return _expected_error(self._theta, sandwich(self._theta, slope, moment))
+        with quiet():  # where every gradient is cut there is no slope, and the error is infinite
+            return _expected_error(self._theta, sandwich(self._theta, slope, moment))
 
     def canonical(self) -> PilotFit:
         """The same pilot with orthonormal factors and an all-orthogonal core."""
@@ -467,14 +587,6 @@ def _count_changed(bent: Array, raw: Array) -> int:
 def _matmul_rows(matrix: Array, array: Array) -> Array:
     """``matrix @ array`` over axis 0 of an array of any order."""
     return reshape(matrix @ matrix_of(array, 1), (matrix.shape[0], *array.shape[1:]))
-
-
-def _join(blocks: list[Array]) -> Array:
-    """Per-sample blocks flattened side by side; a batch of one is repeated for every sample."""
-    xp = namespace(*blocks)
-    n = max(b.shape[0] for b in blocks)
-    flat = [matrix_of(b, 1) for b in blocks]
-    return xp.concat([xp.broadcast_to(b, (n, b.shape[1])) for b in flat], axis=1)
 
 
 def sandwich(theta: Tucker, slope: Array, moment: Array) -> Array:
@@ -498,8 +610,8 @@ def _expected_error(theta: Tucker, covariance: Array) -> float:
     scales = [xp.ones_like(theta.core)]
     for k, u in enumerate(theta.factors):  # a move of column r of U_k moves A by its core slice
         scales.append(xp.ones_like(u) * xp.sum(unfold(theta.core, k) ** 2, axis=1))
-    flat = xp.concat([xp.reshape(s, (-1,)) for s in scales])
-    return float(xp.sum(flat * xp.linalg.diagonal(covariance)[: flat.shape[0]]))
+    squares = xp.concat([xp.reshape(s, (-1,)) for s in scales])
+    return float(xp.sum(squares * xp.linalg.diagonal(covariance)[: squares.shape[0]]))
 
 
 def horizontal_system(theta: Tucker, matrix: Array) -> Array:
@@ -542,14 +654,12 @@ def _slope(bend: Callable[[Array], Array], raw: Array) -> Array:
     return ratio(ahead - bend(raw - h), 2 * h, otherwise=one)
 
 
-def _unit(row: Array, index: tuple[int, ...]) -> Array:
-    """A batch of one score: one at `index`, zero elsewhere."""
-    unit = np.zeros(tuple(row.shape))
-    unit[(0, *index)] = 1.0
-    return like(unit, row)
+def _weighted(entries: Array, chunk: Chunk) -> Array:
+    """Per-sample entries times the samples' weights."""
+    return entries if chunk.weight is None else entries * column(chunk.weight, entries.ndim)
 
 
-def _total_weight(chunk: Chunk) -> Any:
-    if chunk.weight is None:
-        return chunk.y.shape[0]
-    return namespace(chunk.weight).sum(chunk.weight)
+def _total_weight(samples: Chunk | Rows) -> Any:
+    if samples.weight is None:
+        return samples.y.shape[0]
+    return namespace(samples.weight).sum(samples.weight)

@@ -17,7 +17,7 @@ from ._array import column, like, to_numpy
 from ._checks import feasible_rank
 from .init import degrees_of_freedom, start, tensor_shape
 from .losses import Loss
-from .problem import Problem, responses
+from .problem import Problem, scores, values
 from .robust import Adaptive, Robustifier
 from .robust.thresholds import MAD
 from .solver import Solver, choose, run_together
@@ -176,7 +176,7 @@ def _validate(
     The mean square and the plain deviance pick no robustness at all exactly where it is needed.
     """
     loss = problems[0].loss
-    entries = responses(problems, points, loss.score if loss.residual else loss.value)
+    entries = (scores if loss.residual else values)(problems, points)
     return [prediction_error(loss, e[rows]) for e, rows in zip(entries, tests, strict=True)]
 
 
@@ -191,8 +191,8 @@ def prediction_error(loss: Loss, entries: np.ndarray) -> float:
     """
     if loss.residual:
         return float(np.nanmean(np.abs(entries)))
-    values = np.sort(entries.reshape(len(entries), -1).sum(axis=1))
-    return float(np.mean(values[: math.ceil(0.9 * len(values))]))
+    losses = np.sort(entries.reshape(len(entries), -1).sum(axis=1))
+    return float(np.mean(losses[: math.ceil(0.9 * len(losses))]))
 
 
 @dataclass(frozen=True)

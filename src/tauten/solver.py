@@ -21,6 +21,7 @@ from .tucker import Tucker, unfold
 
 GROWTH = 1e8  # an iterate that outgrows its start by this much is running away
 MATRICES = 1e7  # entries of all the Gauss-Newton matrices that one pass may add up
+LONGEST, ALIGNED = 0.1, 0.99  # most that a stretched step changes A; cosine of steps on a line
 LARGEST, WORK = 2500, 2e8  # what Newton's matrix may cost: its size, and multiplications a sample
 
 
@@ -88,6 +89,7 @@ class Solver(Registered):
     """
 
     curvature: ClassVar[bool] = False  # whether a step needs the Gauss-Newton matrix
+    stretches: ClassVar[bool] = False  # whether to go the rest of the way at once: see `stretch`
 
     def __init__(self, n_iter: int = 50, tol: float = 1e-5) -> None:
         self.n_iter = n_iter
@@ -129,7 +131,7 @@ class Solver(Registered):
         """The loop itself: yields the points whose gradient it needs, and returns a result."""
         self.check()
         history: list[Iteration] = []
-        theta = self.gauge(theta)
+        trail = [theta := self.gauge(theta)]
         largest = GROWTH * max(theta.norm(), 1.0)
         before = problem.data.reads.passes
 
@@ -141,6 +143,9 @@ class Solver(Registered):
             gradient = yield theta
             with quiet():  # overflow is detected, and reported in words
                 new = self.step(problem, theta, gradient)
+                if self.stretches and (factor := stretch(trail)) > 1:
+                    new = theta.map(lambda x, n, f=factor: x + f * (n - x), new)
+                    trail = []
                 runaway = not _finite(new) or not new.norm() < largest
             if runaway:
                 return result(
@@ -151,6 +156,7 @@ class Solver(Registered):
             new = self.gauge(new)
             change = relative_change(new, theta)
             theta = new
+            trail = [*trail, theta][-3:]
             history.append(Iteration(t, gradient.value, change, gradient.truncated))
             if callback is not None and callback(history[-1], theta):
                 return result(False, f"stopped by the callback at iteration {t}")
@@ -355,6 +361,7 @@ class Newton(Solver, name="newton"):
         return theta.canonical()
 
     curvature = True
+    stretches = True
 
     def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
         """One Gauss-Newton step, no longer than A or the core's own part of it."""
@@ -367,6 +374,25 @@ class Newton(Solver, name="newton"):
         longest = max(theta.norm(), float(xp.linalg.vector_norm(direction.core)))
         shrink = longest / max(longest, length, 1e-300)
         return theta.map(lambda x, d: x + shrink * d, direction)
+
+
+def stretch(trail: list[Tucker]) -> float:
+    """How many of the next step to take at once: one, unless the last two were on one line.
+
+    Steps that shrink by a ratio q from one to the next end ``1 / (1 - q)`` of them ahead (Aitken).
+    They do where the Gauss-Newton matrix is far above the curvature along one direction: the size
+    of A of separable classes, two components of a low-rank tensor that are almost one. Far from the
+    end of the way its last part tells nothing: a stretched step is at most a tenth of A.
+    """
+    if len(trail) < 3:
+        return 1.0
+    first, second = trail[1].distance(trail[0]), trail[2].distance(trail[1])
+    if not 0 < second < first:
+        return 1.0
+    both = trail[2].distance(trail[0])
+    cosine = (both**2 - first**2 - second**2) / (2 * first * second)
+    far = LONGEST * trail[2].norm() / second
+    return min(1 / (1 - second / first), far) if cosine > ALIGNED else 1.0
 
 
 def choose(problem: Problem, theta: Tucker) -> Solver:

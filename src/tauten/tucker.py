@@ -394,6 +394,17 @@ class Affine(Tucker):
         return Tucker(self.core, self.factors)
 
 
+def degrees_of_freedom(shape: Sequence[int], rank: Sequence[int]) -> int:
+    """Dimension of the Tucker tensors of a rank: ``Σ (p_k r_k - r_k²) + Π r_k``.
+
+    Examples
+    --------
+    >>> degrees_of_freedom((10, 10, 10), (3, 3, 3))
+    90
+    """
+    return sum(p * r - r * r for p, r in zip(shape, rank, strict=True)) + math.prod(rank)
+
+
 def left_singular_vectors(tensor: Array, mode: int, rank: int) -> Array:
     """Leading left singular vectors of an unfolding, by the smaller of its two Gram matrices."""
     xp = namespace(tensor)

@@ -32,9 +32,9 @@ from .._array import like
 from .._checks import check_theta
 from ..designs import Covariate, Direct
 from ..problem import Problem
-from ..tucker import Tucker
-from .base import Start, degrees_of_freedom, tensor_shape, with_linear
-from .decomposition import decompose, pseudo_huber
+from ..tucker import Tucker, degrees_of_freedom
+from .base import Start, tensor_shape, with_linear
+from .decomposition import decompose, noise_location, pseudo_huber
 from .multistart import random, restarts
 from .nuclear_norm import nuclear, nuclear_literal
 from .thresholding import iht, spectral, tangent
@@ -46,6 +46,7 @@ __all__ = [
     "default",
     "degrees_of_freedom",
     "iht",
+    "noise_location",
     "nuclear",
     "nuclear_literal",
     "pseudo_huber",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -21,17 +20,6 @@ def tensor_shape(problem: Problem) -> tuple[int, ...]:
     """Shape of the coefficient tensor A of a problem."""
     X, y = problem.data.X, problem.data.y
     return tuple(y.shape[1:]) if X is None else (*X.shape[1:], *y.shape[1:])
-
-
-def degrees_of_freedom(shape: Sequence[int], rank: Sequence[int]) -> int:
-    """Dimension of the Tucker tensors of a rank: ``Σ (p_k r_k - r_k²) + Π r_k``.
-
-    Examples
-    --------
-    >>> degrees_of_freedom((10, 10, 10), (3, 3, 3))
-    90
-    """
-    return sum(p * r - r * r for p, r in zip(shape, rank, strict=True)) + math.prod(rank)
 
 
 def tame(problem: Problem, theta: Tucker, *, shrink: bool = True) -> Problem:

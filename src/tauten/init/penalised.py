@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._array import Array, matrix_of, namespace, product, to_numpy
+from .._array import Array, namespace, to_numpy
 from ..problem import PILOT_SIZE, Problem
 from ..tucker import Tucker
 from .base import tensor_shape, with_linear, zero
@@ -99,34 +99,27 @@ def smoothness(problem: Problem, theta: Tucker) -> float:
     iterations from the gradient.
     """
     chunk, design = problem.data.sample(PILOT_SIZE), problem.design
-    y, eta, scale = shrunk_pilot(problem, theta)
-    norm = namespace(y).linalg.vector_norm
-    weight = float(namespace(y).max(problem.loss.weight(eta, y)))
-    tensor, largest = design.adjoint(problem.kernel.score(eta, y), chunk.X, scale), 0.0
+    kernel, scale = problem.kernel, problem.kernel.shrink(chunk)[1]
+    view = kernel.inner(theta, theta.core, chunk)  # theta is :func:`whole`: A is its core
+    score = kernel.score(view)
+    norm = namespace(score).linalg.vector_norm
+    weight = float(namespace(score).max(problem.loss.weight(view.eta, view.y)))
+    tensor, largest = design.adjoint(score, chunk.X, scale), 0.0
     for _ in range(15):
         tensor = tensor / max(float(norm(tensor)), 1e-300)
         tensor = design.adjoint(design.inner(tensor, chunk.X, scale), chunk.X, scale)
-        largest = float(norm(tensor)) / y.shape[0]
+        largest = float(norm(tensor)) / score.shape[0]
     return max(1.1 * weight * largest, 1e-300)  # power iterations come from below
 
 
 def residuals(problem: Problem, theta: Tucker) -> np.ndarray:
-    """Scores of the pilot's samples, shrunk: the residuals, where the loss is one of them."""
-    y, eta, _ = shrunk_pilot(problem, theta)
-    return to_numpy(problem.loss.score(eta, y))
+    """Scores of the pilot's samples, shrunk: the residuals, where the loss is one of them.
 
-
-def shrunk_pilot(problem: Problem, theta: Tucker) -> tuple[Array, Array, Array | None]:
-    """Responses, predictors and scales of the pilot's samples, for A as :func:`whole` writes it.
-
-    The projections of :meth:`Problem.pilot` would cost a product by each identity matrix.
+    For A as :func:`whole` writes it: the projections of :meth:`Problem.pilot` would cost a product
+    by each identity matrix.
     """
-    chunk = problem.data.sample(PILOT_SIZE)
-    y, Z, scale = problem.kernel.shrink(chunk)
-    eta = problem.design.inner(theta.core, chunk.X, scale)
-    if Z is not None:
-        eta = eta + product(Z, matrix_of(theta.blocks[-1], 1), eta.shape[1:])
-    return y, eta, scale
+    view = problem.kernel.inner(theta, theta.core, problem.data.sample(PILOT_SIZE))
+    return to_numpy(problem.loss.score(view.eta, view.y))
 
 
 def whole(problem: Problem) -> Tucker:

@@ -18,7 +18,7 @@ def iht(
     rank: Sequence[int],
     rng: np.random.Generator | None = None,
     *,
-    n_iter: int = 30,
+    n_iter: int = 20,
     tol: float = 1e-2,
 ) -> Tucker:
     """Hard thresholding from zero on shrunk samples and Huber scores.

@@ -56,6 +56,19 @@ class Loss(Registered):
             return curvature
         return ratio(self.score(eta, y), eta - y, otherwise=curvature)
 
+    def undecided(self, eta: Array) -> Array:
+        """Response that favours no class, of the shape of η; for classes."""
+        xp = namespace(eta)
+        return xp.ones_like(eta) / (eta.shape[-1] if self.one_hot else 2)
+
+    def pseudo_observations(self, eta: Array, spread: Array) -> tuple[Array, Array]:
+        """Score of the pseudo-observations of Jeffreys' prior, and their number; for classes.
+
+        `spread` is the variance of each predictor or, of one-hot classes, that of its distance to
+        their mean ``Σ_c P(c) η_c``.
+        """
+        raise NotImplementedError
+
     def mean(self, eta: Array) -> Array:
         """Expected response at the linear predictor η."""
         raise NotImplementedError

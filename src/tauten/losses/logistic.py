@@ -36,13 +36,19 @@ class Logistic(Loss, name="logistic"):
         return self.mean(eta) * self.mean(-eta) * xp.ones_like(y)
 
     def weight(self, eta: Array, y: Array) -> Array:
-        """Mean of the curvature and of ``tanh(η/2) / 2η``, that of a quadratic above the loss.
+        """Curvature of a sample in its class, ``tanh(η/2) / 2η`` of one in the other, and between.
 
-        The curvature alone vanishes where the classes are far apart, and steps run away; a step
-        with no less than half a bound's curvature cannot raise the loss.
+        The curvature vanishes where a sample is far on the wrong side, and a step divided by it
+        runs away; that of a quadratic above the loss does not, but is slow where all is well.
         """
         bound = ratio(self.mean(eta) - 0.5, eta, otherwise=namespace(eta).ones_like(eta) / 4)
-        return (self.curvature(eta, y) + bound) / 2
+        wrong = namespace(eta).abs(self.score(eta, y))
+        return (1 - wrong) * self.curvature(eta, y) + wrong * bound
+
+    def pseudo_observations(self, eta: Array, spread: Array) -> tuple[Array, Array]:
+        """``h (P(1 | η) - 1/2)``, and the hat value ``h = P(1 | η) P(0 | η) Var(η)``."""
+        count = self.mean(eta) * self.mean(-eta) * spread
+        return count * (self.mean(eta) - 0.5), count
 
     def mean(self, eta: Array) -> Array:
         """``P(1 | η) = 1 / (1 + exp(-η))``."""

@@ -44,6 +44,17 @@ class Multinomial(Loss, name="multinomial"):
         """``P(c | η)``: diag p lies above the Hessian diag p - p pᵀ, whose diagonal does not."""
         return self.mean(eta) * namespace(eta).ones_like(y)
 
+    def pseudo_observations(self, eta: Array, spread: Array) -> tuple[Array, Array]:
+        """``P(c) (h - q_c) / 2`` for spreads q and ``h = Σ_c P(c) q_c``; C h / 2(C - 1) in number.
+
+        With two classes both are the logistic loss's. In a saturated model q_c is 1 / P(c) - 1, and
+        they are C / 2 observations of all classes in equal shares.
+        """
+        p, classes = self.mean(eta), eta.shape[-1]
+        total = namespace(eta).sum(p * spread, axis=-1, keepdims=True)
+        count = namespace(eta).ones_like(eta) * total * classes / (2 * (classes - 1))
+        return p * (total - spread) / 2, count
+
     def mean(self, eta: Array) -> Array:
         """``P(c | η) = exp η_c / Σ exp η``."""
         xp = namespace(eta)

@@ -40,9 +40,11 @@ class Adaptive(Robustifier, name="auto"):
     - ψ and ν by the estimated asymptotic variance of a location, ``mean ψ² / (mean ψ')²``, over
       Huber's and Cauchy's scores at a grid of ν: the gentlest that is about as good as the best.
     - τ by the estimated error of A (the sandwich), per entry, over multiples of each entry's robust
-      standard deviation: the gentlest within 5% of the best.
+      standard deviation: the gentlest within 5% of the best. Infinite for classes, whose scores are
+      bounded and whose wild covariates ω has tamed: there it was never measured to gain anything.
     - ω, the median norm, only where the loss is not one of the residual (classes, counts): there
-      scores are bounded or skewed, and the covariates are what can be wild.
+      scores are bounded or skewed, and the covariates are what can be wild. Samples with larger
+      ones count less: see :class:`Shrink`.
 
     Parameters
     ----------
@@ -81,8 +83,8 @@ class Adaptive(Robustifier, name="auto"):
         new._bend = self._choose_bend(pilot)
         new._shrink = Shrink(self._choose_omega(pilot)).calibrate(pilot)
         new._publish()
-        if not auto or required(pilot).direct:  # PCA has no covariates that could be wild
-            return new
+        if not auto or required(pilot).direct or required(pilot).classes:
+            return new  # PCA has no covariates that could be wild; ω has tamed those of classes
         return new._with_tau(sandwich(required(pilot), new._with_tau, new.score))
 
     def _choose_omega(self, pilot: Pilot | None) -> Any:

@@ -16,7 +16,9 @@ class Shrink(Robustifier, name="shrink"):
     """Shrink every covariate to norm ω, ``X_i min(1, ω / ‖X_i‖_F)``; a residual shrinks along.
 
     With a loss of the residual (squared, Huber) the response is scaled with its covariate, so that
-    a sample that fits keeps fitting. Bounds the influence of covariates only.
+    a sample that fits keeps fitting. A label or a count cannot shrink along, and A would come out
+    too large; there the sample keeps its size and counts ``min(1, ω / ‖X_i‖_F)²``, as its squared
+    residual would. Bounds the influence of covariates only.
 
     Parameters
     ----------
