@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from ..data import Rows
 from ..problem import Problem
@@ -86,6 +85,8 @@ def _splits(
     problem: Problem, y: np.ndarray | None, data: dict[str, Any], folds: int
 ) -> Iterator[tuple[list[np.ndarray], dict[str, np.ndarray], Problem]]:
     """Yield what to fit to, and the problem of the rest."""
+    from sklearn.model_selection import KFold, StratifiedKFold  # here: half a second to import
+
     rows, plain = problem.data, replace(problem, robust=Robustifier())
     if rows.X is None and rows.n == 1:
         yield from _entry_splits(plain, folds)
@@ -103,6 +104,8 @@ def _entry_splits(
     problem: Problem, folds: int
 ) -> Iterator[tuple[list[np.ndarray], dict[str, np.ndarray], Problem]]:
     """A single tensor: entries are left out, as if they were missing."""
+    from sklearn.model_selection import KFold  # here: half a second to import
+
     Y = problem.data.y[0]
     observed = np.flatnonzero(~np.isnan(Y))
     for _, test in KFold(folds, shuffle=True, random_state=0).split(observed):
