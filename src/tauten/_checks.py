@@ -79,6 +79,21 @@ def check_samples(estimator: Any, X: Any, *, missing: bool = False) -> np.ndarra
     return samples
 
 
+def check_size(name: str, array: np.ndarray) -> None:
+    """Raise unless entries are typically of a size whose powers are still numbers.
+
+    A few entries may be of any size: that is what robust estimates are for.
+    """
+    sizes = np.abs(array[np.isfinite(array) & (array != 0)])
+    typical = float(np.median(sizes)) if sizes.size else 1.0
+    largest = float(np.finfo(array.dtype).max) ** 0.25  # so that its fourth power is a number
+    if not 1 / largest <= typical <= largest:
+        raise ValueError(
+            f"{name} must have entries of a size between {1 / largest:.0e} and {largest:.0e}; got "
+            f"{typical:.0e} (median). Rescale {name}, for example with TensorScaler"
+        )
+
+
 def check_same_length(X: np.ndarray, y: np.ndarray, name: str = "y") -> None:
     """Raise unless two arrays have the same number of samples."""
     if X.shape[0] != y.shape[0]:

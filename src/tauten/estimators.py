@@ -17,12 +17,14 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from . import report
+from ._array import quiet, to_numpy
 from ._checks import (
     check_classes,
     check_covariates,
     check_rank,
     check_same_length,
     check_samples,
+    check_size,
     check_tensor,
 )
 from ._labels import Labels, coefficient_labels
@@ -38,7 +40,7 @@ from .solver import Iteration, Result, Solver, choose
 from .tucker import Affine, Tucker, coordinates, multi_mode_dot
 
 PILOT_TOL = 1e-3  # thresholds need no more
-
+FEW = 16  # samples that tell what size entries have
 CENTER_SIZE = 255  # samples that the centre of X is taken from: near is enough
 
 
@@ -49,6 +51,23 @@ class _TensorModel(BaseEstimator):
         self, problem: Problem, theta: Tucker | None = None, *, stacklevel: int = 3
     ) -> Result:
         """Start, calibrate, fit; where thresholds are chosen, once more with those of that fit."""
+        few = problem.data.sample(FEW)
+        for name, array in (("X", few.X), ("y", few.y if problem.loss.residual else None)):
+            if array is not None:
+                check_size("Y" if few.X is None else name, to_numpy(array))
+        with quiet():  # a wild sample may overflow; what that does to a fit is said in words
+            problem, result = self._fitted(problem, theta)
+            self._store(problem, result)
+        if not result.converged:
+            warnings.warn(
+                f"{type(self).__name__} stopped early: {result.reason}",
+                ConvergenceWarning,
+                stacklevel=stacklevel,
+            )
+        return result
+
+    def _fitted(self, problem: Problem, theta: Tucker | None) -> tuple[Problem, Result]:
+        """The problem with the thresholds in use, and its solution."""
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
         if theta is None:
             theta = start(self.init, problem, self._rank(problem, rng), rng)
@@ -60,14 +79,7 @@ class _TensorModel(BaseEstimator):
             pilot = clone(solver).set_params(tol=max(solver.tol, PILOT_TOL))
             theta = pilot.run(problem.calibrate(theta), theta, callback).theta
         problem = problem.calibrate(theta)
-        result = solver.run(problem, theta, callback)
-        if not result.converged:
-            warnings.warn(
-                f"{type(self).__name__} stopped early: {result.reason}",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
-            )
-        return self._store(problem, result)
+        return problem, solver.run(problem, theta, callback)
 
     def _rank(self, problem: Problem, rng: np.random.Generator) -> tuple[int, ...]:
         criterion = {"auto": "bic", "cv": "cv"}.get(self.rank if isinstance(self.rank, str) else "")
@@ -91,7 +103,7 @@ class _TensorModel(BaseEstimator):
         auto = isinstance(self.solver, str) and self.solver == "auto"
         return choose(problem, theta) if auto else Solver.get(self.solver)
 
-    def _store(self, problem: Problem, result: Result) -> Result:
+    def _store(self, problem: Problem, result: Result) -> None:
         theta = result.theta
         self.tucker_ = Tucker(theta.core, theta.factors)
         self.coef_ = self.tucker_.full()
@@ -100,7 +112,6 @@ class _TensorModel(BaseEstimator):
         self.influence_ = problem.influence(theta)
         self.result_ = replace(result, n_passes=problem.data.reads.passes)
         self.n_iter_ = result.n_iter
-        return result
 
     def _label(self, samples: Any, labels: Labels | None) -> None:
         """Keep what is known of features and modes; label the coefficients."""
