@@ -30,6 +30,13 @@ def is_numpy(array: Array) -> bool:
     return isinstance(array, np.ndarray)
 
 
+def is_foreign(value: Any) -> bool:
+    """Whether a value is an array in memory of another library than numpy."""
+    if is_numpy(value) or not array_api_compat.is_array_api_obj(value):
+        return False
+    return not array_api_compat.is_dask_array(value)
+
+
 def like(value: Any, reference: Array) -> Array:
     """Return `value` as an array of the library, dtype and device of `reference`."""
     xp = namespace(reference)

@@ -10,13 +10,21 @@ from typing import Any
 import numpy as np
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
-from ._array import quiet
+from ._array import Array, is_foreign, namespace, quiet
 from ._labels import Labels
+from .data import in_memory, lazy
 
 
-def check_tensor(name: str, value: Any, *, missing: bool = False, min_ndim: int = 1) -> np.ndarray:
+def check_tensor(
+    name: str, value: Any, *, missing: bool = False, min_ndim: int = 1, anywhere: bool = False
+) -> Array:
     """Return a finite real array of floats, without a copy where it already is one.
 
     Parameters
@@ -28,15 +36,51 @@ def check_tensor(name: str, value: Any, *, missing: bool = False, min_ndim: int 
         Whether nan is allowed, as a missing value.
     min_ndim : int
         Fewest axes.
+    anywhere : bool
+        Whether an array may stay where it is: on disk, in a dask cluster (both are checked for
+        finite numbers when they are read), or in another array library. Else it becomes numpy's.
     """
     if value is None:
         raise ValueError(
             f"{name} must be an array of numbers; got None. Expected array-like (array or "
             f"non-string sequence), got None"
         )
+    array = _find(name, value, missing) if anywhere else None
+    if array is None:
+        array = _as_numpy(name, in_memory(value), missing)
+    if array.ndim < min_ndim:
+        raise ValueError(
+            f"{name} must have at least {min_ndim} axes; got shape {array.shape}. Reshape your "
+            f"data: axis 0 is for the samples"
+        )
+    if math.prod(array.shape) == 0:
+        raise ValueError(
+            f"{name} must hold at least one sample and one entry per sample; got {array.shape[0]} "
+            f"sample(s), {math.prod(array.shape[1:])} feature(s) (shape={array.shape}) while a "
+            f"minimum of 1 is required."
+        )
+    return array
+
+
+def _find(name: str, value: Any, missing: bool) -> Array | None:
+    """An array that is not numpy's own in memory, or None."""
+    if not is_foreign(value):
+        return lazy(name, value)
+    xp = namespace(value)
+    if not xp.isdtype(value.dtype, ("bool", "integral", "real floating")):
+        raise ValueError(f"{name} must be an array of numbers; got dtype {value.dtype}")
+    if value.dtype not in (xp.float32, xp.float64):
+        value = xp.astype(value, xp.float64)
+    if bool(xp.any(xp.isinf(value) if missing else ~xp.isfinite(value))):
+        what = "infinity" if missing else "NaN or infinity"
+        raise ValueError(f"{name} must be an array of numbers: it contains {what}")
+    return value
+
+
+def _as_numpy(name: str, value: Any, missing: bool) -> np.ndarray:
     try:
         with quiet():  # infinities of both signs make it warn before it finds them
-            array = check_array(
+            return check_array(
                 value,
                 dtype=[np.float64, np.float32],
                 ensure_2d=False,
@@ -49,26 +93,16 @@ def check_tensor(name: str, value: Any, *, missing: bool = False, min_ndim: int 
     except (TypeError, ValueError) as error:  # its message may not name the argument
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} must be an array of numbers: {error}") from error
-    if array.ndim < min_ndim:
-        raise ValueError(
-            f"{name} must have at least {min_ndim} axes; got shape {array.shape}. Reshape your "
-            f"data: axis 0 is for the samples"
-        )
-    if array.size == 0:
-        raise ValueError(
-            f"{name} must hold at least one sample and one entry per sample; got {array.shape[0]} "
-            f"sample(s), {math.prod(array.shape[1:])} feature(s) (shape={array.shape}) while a "
-            f"minimum of 1 is required."
-        )
-    return array
 
 
-def check_samples(estimator: Any, X: Any, *, missing: bool = False) -> np.ndarray:
+def check_samples(
+    estimator: Any, X: Any, *, missing: bool = False, anywhere: bool = False
+) -> Array:
     """Return samples like those that an estimator was fitted to: in shape, names and labels."""
     check_is_fitted(estimator)
-    samples = check_tensor("X", X, missing=missing, min_ndim=2)
+    samples = check_tensor("X", X, missing=missing, min_ndim=2, anywhere=anywhere)
     shape, kind = estimator.sample_shape_, type(estimator).__name__
-    if samples.shape[1:] != shape:
+    if tuple(samples.shape[1:]) != shape:
         raise ValueError(
             f"X must have samples of shape {shape}, as in fit; got {samples.shape[1:]}: X has "
             f"{samples.shape[1]} features, but {kind} is expecting {shape[0]} features as input"
@@ -94,7 +128,7 @@ def check_size(name: str, array: np.ndarray) -> None:
         )
 
 
-def check_same_length(X: np.ndarray, y: np.ndarray, name: str = "y") -> None:
+def check_same_length(X: Array, y: Array, name: str = "y") -> None:
     """Raise unless two arrays have the same number of samples."""
     if X.shape[0] != y.shape[0]:
         raise ValueError(
@@ -103,18 +137,29 @@ def check_same_length(X: np.ndarray, y: np.ndarray, name: str = "y") -> None:
         )
 
 
-def check_covariates(covariates: Any, X: np.ndarray) -> np.ndarray:
-    """Return vector covariates (n, c) in the precision of the samples that they belong to."""
-    Z = check_tensor("covariates", covariates, min_ndim=2)
+def check_covariates(covariates: Any, X: Array) -> Array:
+    """Return vector covariates (n, c) of the samples."""
+    Z = check_tensor("covariates", covariates, min_ndim=2, anywhere=True)
     if Z.ndim > 2:
         raise ValueError(f"covariates must have shape (n, c), one row per sample; got {Z.shape}")
     check_same_length(X, Z, "covariates")
-    return Z.astype(X.dtype, copy=False)
+    return Z
+
+
+def check_weight(weight: Any, n: int) -> np.ndarray | None:
+    """Return the weights of n samples, in memory; None where all count the same."""
+    if weight is None:
+        return None
+    rows = np.broadcast_to(0.0, (n,))  # stands for the samples, which may not be in memory
+    weight = _check_sample_weight(in_memory(weight), rows, ensure_non_negative=True)
+    if not weight.any():  # scikit-learn itself refuses these in its later versions
+        raise ValueError("sample_weight must hold at least one non-zero number")
+    return weight
 
 
 def check_classes(y: Any) -> np.ndarray:
     """Return class labels (n,) that can be sorted."""
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(in_memory(y), warn=True)
     assert_all_finite(y, input_name="y")
     try:
         check_classification_targets(y)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ._checks import check_number, check_same_length, check_tensor, check_theta
-from .data import Rows
+from .data import gather
 from .designs import Covariate, Direct
 from .losses import Loss
 from .problem import Problem
@@ -72,18 +73,19 @@ def robust_gradient_descent(
     'took the 10 steps asked for'
     """
     loss = Loss.get(loss)
-    Y = check_tensor("Y", Y, missing=X is None)
+    Y = check_tensor("Y", Y, missing=X is None, anywhere=True)
     if X is not None:
-        X = check_tensor("X", X)
+        X = check_tensor("X", X, anywhere=True)
         check_same_length(X, Y, "Y")
     design = Direct() if X is None else Covariate()
-    check_theta(theta0, Y.shape[1:] if X is None else X.shape[1:] + Y.shape[1:])
-    loss.check(Y, missing=X is None)
+    check_theta(theta0, Y.shape[1:] if X is None else (*X.shape[1:], *Y.shape[1:]))
     check_number("step", step)
     check_number("a", a, zero=True)
     check_number("b", b)
     check_number("n_iter", n_iter, integer=True)
     robust = Truncate(tau) if robust is None else Robustifier.get(robust)
-    problem = Problem(Rows(X, Y), loss, design, robust, missing=X is None)
+    data = gather(X, Y)
+    data.each("y", partial(loss.check, missing=X is None))
+    problem = Problem(data, loss, design, robust, missing=X is None)
     solver = GradientDescent(step_size=step, a=a, b=b, n_iter=n_iter)
     return solver.run(problem.calibrate(theta0), theta0, callback)

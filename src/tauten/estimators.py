@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -17,7 +20,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from . import report
-from ._array import quiet, to_numpy
+from ._array import Array, like, namespace, quiet, to_numpy
 from ._checks import (
     check_classes,
     check_covariates,
@@ -26,14 +29,15 @@ from ._checks import (
     check_samples,
     check_size,
     check_tensor,
+    check_weight,
 )
 from ._labels import Labels, coefficient_labels
-from .data import Rows
+from .data import Samples, gather, in_memory
 from .designs import Covariate, Direct
 from .inference import Intervals, intervals, linear_at_origin, loadings
 from .init import noise_location, start, tensor_shape
 from .losses import Loss
-from .problem import Problem
+from .problem import PILOT_SIZE, Problem
 from .robust import Robustifier
 from .select import select_rank, select_threshold
 from .solver import Iteration, Result, Solver, choose
@@ -152,7 +156,7 @@ class _TensorModel(BaseEstimator):
         -------
         Path
         """
-        return report.write(self, path, X, y, **options)
+        return report.write(self, path, in_memory(X), in_memory(y), **options)
 
     def loading_intervals(
         self, X: Any, y: Any = None, *, level: float = 0.95, **data: Any
@@ -189,6 +193,7 @@ class _TensorGLM(_TensorModel):
         fit_intercept: bool = True,
         random_state: Any = None,
         verbose: int = 0,
+        memory: Any = None,
     ) -> None:
         self.rank = rank
         self.loss = loss
@@ -198,29 +203,24 @@ class _TensorGLM(_TensorModel):
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.verbose = verbose
+        self.memory = memory
 
     def _fit(self, X: Any, y: np.ndarray, loss: Loss, covariates: Any, weight: Any) -> Self:
-        samples = check_tensor("X", X, min_ndim=2)
+        samples = check_tensor("X", X, min_ndim=2, anywhere=True)
         problem = self._problem(samples, y, loss, covariates, weight)
         result = self._solve(problem, stacklevel=4)
-        self.sample_shape_ = samples.shape[1:]
+        self.sample_shape_ = tuple(samples.shape[1:])
         self._set_linear(result.theta, problem.design.center, y.shape[1:])
         return self
 
-    def _problem(
-        self, X: np.ndarray, y: np.ndarray, loss: Loss, covariates: Any, weight: Any
-    ) -> Problem:
+    def _problem(self, X: Array, y: Array, loss: Loss, covariates: Any, weight: Any) -> Problem:
         """Check what comes with X and put it all together with the loss and the robustifier."""
         check_same_length(X, y)
-        y = y.astype(X.dtype, copy=False)
-        loss.check(y)
-        Z = self._vector_covariates(covariates, X)
-        if weight is not None:
-            weight = _check_sample_weight(weight, X, dtype=X.dtype, ensure_non_negative=True)
-            if not weight.any():  # scikit-learn itself refuses these in its later versions
-                raise ValueError("sample_weight must hold at least one non-zero number")
-        center = _center(X, weight) if self.fit_intercept else None
-        data = Rows(X, y, Z, weight)
+        Z = None if covariates is None else check_covariates(covariates, X)
+        weight = check_weight(weight, X.shape[0])
+        data = gather(X, y, Z, weight, intercept=self.fit_intercept, memory=self.memory)
+        data.each("y", loss.check)
+        center = _center(data) if self.fit_intercept else None
         return Problem(data, loss, Covariate(center), Robustifier.get(self.robust))
 
     def confidence_intervals(
@@ -281,7 +281,7 @@ class _TensorGLM(_TensorModel):
         sample_weight: Any = None,
         **data: Any,
     ) -> tuple[Problem, Tucker]:
-        samples = check_samples(self, X)
+        samples = check_samples(self, X, anywhere=True)
         self._fitted_covariates(covariates, samples)
         problem = self._problem(samples, self._response(y), self.loss_, covariates, sample_weight)
         _check_fitted_data(problem.data, len(self.influence_), self.intercept_.shape)
@@ -295,37 +295,37 @@ class _TensorGLM(_TensorModel):
         """The fit as a point of a problem, with the intercept at the problem's centre."""
         linear, center = self.covariate_coef_, problem.design.center
         if center is not None:
-            shift = Covariate().predict(self.tucker_, center[None])
-            linear = np.concatenate([self.intercept_[None] + shift, linear])
+            shift = Covariate().predict(self.tucker_, center[None, ...])
+            linear = namespace(shift).concat([self.intercept_[None, ...] + shift, linear])
         if problem.data.Z is None:
             return self.tucker_
-        return Affine(self.tucker_.core, self.tucker_.factors, linear)
+        return replace(self._affine(), linear=linear)
 
-    def _vector_covariates(self, covariates: Any, X: np.ndarray) -> np.ndarray | None:
-        """The intercept's column of ones, then the covariates'."""
-        columns = [np.ones((X.shape[0], 1), X.dtype)] if self.fit_intercept else []
-        if covariates is not None:
-            columns.append(check_covariates(covariates, X))
-        return np.hstack(columns) if columns else None
-
-    def _set_linear(self, theta: Tucker, center: np.ndarray | None, shape: tuple[int, ...]) -> None:
+    def _set_linear(self, theta: Tucker, center: Array | None, shape: tuple[int, ...]) -> None:
         """Undo the centring: the intercept is at X = 0, not at the centre."""
-        linear = np.zeros((0, *shape), theta.core.dtype)
+        linear = like(np.zeros((0, *shape)), theta.core)
         if isinstance(theta, Affine):
             linear = linear_at_origin(theta, center)
-        self.intercept_ = np.zeros(shape, theta.core.dtype)
+        self.intercept_ = like(np.zeros(shape), theta.core)
         if center is not None:
-            self.intercept_, linear = linear[0], linear[1:]
+            self.intercept_, linear = linear[0, ...], linear[1:, ...]
         self.covariate_coef_ = linear
 
-    def _predictor(self, X: Any, covariates: Any) -> np.ndarray:
-        """Linear predictors of new samples."""
-        samples = check_samples(self, X)
+    def _predicted(self, X: Any, covariates: Any, finish: Callable[[Array], Array]) -> Array:
+        """What `finish` makes of the linear predictors of new samples."""
+        samples = check_samples(self, X, anywhere=True)
         Z = self._fitted_covariates(covariates, samples)
-        eta = Covariate().predict(self.tucker_, samples) + self.intercept_
-        return eta if Z is None else eta + np.tensordot(Z, self.covariate_coef_, axes=1)
+        data = gather(samples, None, Z, memory=self.memory, keep=False)
+        theta = self.tucker_ if Z is None else self._affine()
+        theta, intercept = theta.map(data.like), data.like(self.intercept_)
+        return data.map_rows(
+            lambda chunk: finish(Covariate().predict(theta, chunk.X, chunk.Z) + intercept)
+        )
 
-    def _fitted_covariates(self, covariates: Any, X: np.ndarray) -> np.ndarray | None:
+    def _affine(self) -> Affine:
+        return Affine(self.tucker_.core, self.tucker_.factors, self.covariate_coef_)
+
+    def _fitted_covariates(self, covariates: Any, X: Array) -> Array | None:
         """Check that covariates are those that the model was fitted with."""
         columns = self.covariate_coef_.shape[0]
         if covariates is None and columns == 0:
@@ -365,6 +365,9 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
         for folds. None is 0: a fit can be repeated.
     verbose : int
         1 writes a line per iteration to the standard error.
+    memory : int, str or None
+        Where X is on disk, the memory that a fit may take for samples: bytes, or a text such as
+        ``"1GB"``; None is one gigabyte. See :mod:`tauten.data`.
 
     Attributes
     ----------
@@ -421,8 +424,8 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
         self._label(X, coefficient_labels(X, y, (len(self.sample_shape_), response.ndim - 1)))
         return self
 
-    def _response(self, y: Any) -> np.ndarray:
-        return check_tensor("y", y)
+    def _response(self, y: Any) -> Array:
+        return check_tensor("y", y, anywhere=True)
 
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Predict responses.
@@ -436,14 +439,13 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
         -------
         array (n,) or (n, q_1, ..., q_m)
         """
-        eta = self._predictor(X, covariates)
-        return self.loss_.mean(eta)
+        return self._predicted(X, covariates, self.loss_.mean)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, covariates: Any = None) -> float:
         """Return R² of the predictions; for tensor responses, its mean over their entries."""
         from sklearn.metrics import r2_score  # here: it takes half a second to import
 
-        predicted = self.predict(X, covariates)
+        predicted = in_memory(self.predict(X, covariates))
         y = check_tensor("y", y)
         check_same_length(predicted, y)
         flat = (a.reshape(a.shape[0], -1) for a in (y, predicted))
@@ -463,7 +465,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
 
     Parameters
     ----------
-    rank, loss, robust, init, solver, fit_intercept, random_state, verbose
+    rank, loss, robust, init, solver, fit_intercept, random_state, verbose, memory
         As for :class:`TensorRegressor`; ``loss="auto"`` is logistic or multinomial, by the number
         of classes.
     class_weight : dict, "balanced" or None
@@ -501,6 +503,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         reduce_bias: bool = True,
         random_state: Any = None,
         verbose: int = 0,
+        memory: Any = None,
     ) -> None:
         super().__init__(
             rank,
@@ -511,6 +514,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
             fit_intercept=fit_intercept,
             random_state=random_state,
             verbose=verbose,
+            memory=memory,
         )
         self.class_weight = class_weight
         self.reduce_bias = reduce_bias
@@ -547,7 +551,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         if self.class_weight is not None:
             weight = compute_sample_weight(self.class_weight, labels)
             if sample_weight is not None:
-                weight = weight * _check_sample_weight(sample_weight, labels)
+                weight = weight * _check_sample_weight(in_memory(sample_weight), labels)
             sample_weight = weight
         response = _encode(labels, classes, loss)
         self._fit(X, response, loss, covariates, sample_weight)
@@ -567,25 +571,27 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
 
     def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return linear predictors: (n,) for two classes, (n, classes) for more."""
-        return self._predictor(X, covariates)
+        return self._predicted(X, covariates, lambda eta: eta)
 
     def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return class probabilities (n, classes), in the order of ``classes_``."""
-        eta = self._predictor(X, covariates)
-        mean = self.loss_.mean(eta)
-        return np.column_stack([1 - mean, mean]) if mean.ndim == 1 else mean
+        return self._predicted(X, covariates, partial(_probabilities, self.loss_))
 
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the most probable labels."""
-        best = self.predict_proba(X, covariates).argmax(axis=1)
-        return self.classes_[best]
+        loss, classes = self.loss_, self.classes_
+
+        def labels(eta: Array) -> np.ndarray:
+            return classes[to_numpy(_probabilities(loss, eta)).argmax(axis=1)]
+
+        return self._predicted(X, covariates, labels)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, covariates: Any = None) -> float:
         """Return the share of labels predicted right."""
         from sklearn.metrics import accuracy_score  # here: it takes half a second to import
 
-        predicted = self.predict(X, covariates)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        predicted = in_memory(self.predict(X, covariates))
+        return float(accuracy_score(in_memory(y), predicted, sample_weight=sample_weight))
 
 
 class TensorPCA(TransformerMixin, _TensorModel):
@@ -597,7 +603,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
     ----------
     rank : "auto", "cv", int or sequence of int
         Tucker ranks of A.
-    robust, init, solver, random_state, verbose
+    robust, init, solver, random_state, verbose, memory
         As for :class:`TensorRegressor`.
     replicates : bool
         Whether axis 0 of Y holds n noisy copies of one low-rank tensor.
@@ -636,6 +642,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
         offset: bool = False,
         random_state: Any = None,
         verbose: int = 0,
+        memory: Any = None,
     ) -> None:
         self.rank = rank
         self.robust = robust
@@ -645,6 +652,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
         self.offset = offset
         self.random_state = random_state
         self.verbose = verbose
+        self.memory = memory
 
     def fit(self, Y: Any, y: Any = None) -> Self:
         """Fit the model.
@@ -672,19 +680,22 @@ class TensorPCA(TransformerMixin, _TensorModel):
     def _noise_location(self, problem: Problem) -> tuple[float, Tucker]:
         """The offset and a start, at the rank of data whose median is zero."""
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
-        centred = Rows(None, problem.data.y - np.nanmedian(problem.data.y))
+        centred = gather(None, problem.data.y - np.nanmedian(problem.data.y))
         return noise_location(problem, self._rank(replace(problem, data=centred), rng))
 
     def _problem(self, Y: Any, offset: float) -> Problem:
         """Check the data and put them together with the loss and the robustifier."""
-        Y = check_tensor("Y", Y, missing=True, min_ndim=2 if self.replicates else 1)
-        if np.isnan(Y).all():
+        if self.offset or not self.replicates:  # one tensor, or one to be shifted: in memory
+            Y = check_tensor("Y", Y, missing=True, min_ndim=2 if self.replicates else 1) - offset
+            Y = Y if self.replicates else Y[None]
+        else:
+            Y = check_tensor("Y", Y, missing=True, min_ndim=2, anywhere=True)
+        data = gather(None, Y, memory=self.memory)
+        missing = sum(data.each("y", _count_missing))
+        if missing == math.prod(Y.shape):
             raise ValueError("Y must hold at least one observed entry; got nan everywhere")
-        Y = Y - offset if offset else Y
-        data = Rows(None, Y if self.replicates else Y[None])
-        missing = bool(np.isnan(Y).any())
         robust = Robustifier.get(self.robust)
-        return Problem(data, Loss.get("squared"), Direct(), robust, missing=missing)
+        return Problem(data, Loss.get("squared"), Direct(), robust, missing=missing > 0)
 
     def confidence_intervals(
         self,
@@ -753,14 +764,19 @@ class TensorPCA(TransformerMixin, _TensorModel):
         array (r_1, ..., r_d) or (n, r_1, ..., r_d)
         """
         check_is_fitted(self)
-        tensors = check_tensor("Y", Y, missing=True)
+        tensors = check_tensor("Y", Y, missing=True, anywhere=True)
         self._check_shape("Y", tensors, self.tucker_.shape)
         batch = tensors.ndim - self.tucker_.order
         if self.labels_ is not None:
             self.labels_.check("Y", Labels.of(Y, first=batch))
         if batch == self.replicates:
             validate_data(self, Y, skip_check_array=True, reset=False)
-        return coordinates(tensors - self.offset_, self.tucker_.factors, first=batch)
+        if not batch:
+            plain = check_tensor("Y", Y, missing=True)
+            return coordinates(plain - self.offset_, self.tucker_.factors)
+        data, offset = gather(None, tensors, memory=self.memory, keep=False), self.offset_
+        factors = [data.like(u) for u in self.tucker_.factors]
+        return data.map_rows(lambda chunk: coordinates(chunk.y - offset, factors, first=1))
 
     def inverse_transform(self, scores: Any) -> np.ndarray:
         """Return ``scores x_k U_k + offset``: the tensors of given coordinates.
@@ -779,9 +795,9 @@ class TensorPCA(TransformerMixin, _TensorModel):
         first = tensors.ndim - len(self.rank_)
         return multi_mode_dot(tensors, self.tucker_.factors, first=first) + self.offset_
 
-    def _check_shape(self, name: str, tensors: np.ndarray, shape: tuple[int, ...]) -> None:
+    def _check_shape(self, name: str, tensors: Array, shape: tuple[int, ...]) -> None:
         """Raise unless these are tensors of a shape, or one of them."""
-        if tensors.shape[-len(shape) :] != shape or tensors.ndim > len(shape) + 1:
+        if tuple(tensors.shape[-len(shape) :]) != shape or tensors.ndim > len(shape) + 1:
             hint = ""
             if name == "Y" and tensors.ndim > 1 and tensors.shape[1] != self.n_features_in_:
                 hint = (  # in scikit-learn's words
@@ -794,16 +810,29 @@ class TensorPCA(TransformerMixin, _TensorModel):
             )
 
 
-def _center(X: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+def _center(data: Samples) -> Array:
     """Entrywise (weighted) median over (some of) the samples: any centre will do, this is safe."""
-    rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], CENTER_SIZE)).astype(int)
-    if weight is None:
-        return np.median(X[rows], axis=0)
-    order = np.argsort(X[rows], axis=0)
-    below = np.cumsum(weight[rows][order], axis=0)
+    pilot = data.sample(PILOT_SIZE)
+    rows = np.linspace(0, pilot.X.shape[0] - 1, min(pilot.X.shape[0], CENTER_SIZE)).astype(int)
+    X = to_numpy(pilot.X[rows, ...])
+    if pilot.weight is None:
+        return data.like(np.median(X, axis=0))
+    order = np.argsort(X, axis=0)
+    below = np.cumsum(to_numpy(pilot.weight)[rows][order], axis=0)
     middles = [np.argmax(2 * below >= below[-1], axis=0), np.argmax(2 * below > below[-1], axis=0)]
-    ordered = np.take_along_axis(X[rows], order, axis=0)
-    return np.take_along_axis(ordered, np.stack(middles), axis=0).mean(axis=0)
+    ordered = np.take_along_axis(X, order, axis=0)
+    return data.like(np.take_along_axis(ordered, np.stack(middles), axis=0).mean(axis=0))
+
+
+def _count_missing(y: Array) -> int:
+    xp = namespace(y)
+    return int(xp.count_nonzero(xp.isnan(y)))
+
+
+def _probabilities(loss: Loss, eta: Array) -> Array:
+    """Of each class: of two, from the second one's."""
+    mean = loss.mean(eta)
+    return namespace(mean).stack([1 - mean, mean], axis=1) if mean.ndim == 1 else mean
 
 
 def _encode(labels: np.ndarray, classes: np.ndarray, loss: Loss) -> np.ndarray:
@@ -815,7 +844,7 @@ def _encode(labels: np.ndarray, classes: np.ndarray, loss: Loss) -> np.ndarray:
     return np.eye(len(classes))[codes] if loss.one_hot else codes.astype(float)
 
 
-def _check_fitted_data(data: Rows, n: int, shape: tuple[int, ...], name: str = "y") -> None:
+def _check_fitted_data(data: Samples, n: int, shape: tuple[int, ...], name: str = "y") -> None:
     """Raise if these cannot be the data of the fit."""
     if data.y.shape != (n, *shape):
         raise ValueError(

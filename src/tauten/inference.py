@@ -27,7 +27,7 @@ from scipy import stats
 from scipy.linalg import block_diag
 from sklearn.exceptions import ConvergenceWarning
 
-from ._array import to_numpy
+from ._array import namespace, to_numpy
 from ._checks import check_number
 from .data import Chunk
 from .designs import Covariate
@@ -107,9 +107,9 @@ def intervals(
     Examples
     --------
     >>> import numpy as np
+    >>> from tauten.data import Rows
     >>> from tauten.losses import Squared
     >>> y = np.array([1.0, 2.0, 3.0, 6.0])  # a mean: its standard error is s / √n
-    >>> from tauten.data import Rows
     >>> problem = Problem(Rows(np.ones((4, 1)), y), Squared(), Covariate())
     >>> found = intervals(problem, Tucker(np.array([3.0]), [np.ones((1, 1))]))
     >>> float(found.stderr[0]), float(np.std(y, ddof=1) / 2)
@@ -279,10 +279,10 @@ def bootstrap(
     rng, data = np.random.default_rng(rng), problem.data
     auto = isinstance(solver, str) and solver == "auto"
     solver = choose(problem, theta) if auto else Solver.get(solver)
-    given = np.ones(data.n) if data.weight is None else data.weight
+    given = np.ones(data.n) if data.weight is None else to_numpy(data.weight)
 
     def replicate() -> Problem:
-        weight = (given * rng.exponential(size=data.n)).astype(given.dtype)
+        weight = data.like(given * rng.exponential(size=data.n))
         return replace(problem, data=data.reweight(weight))
 
     results: list[Result] = []
@@ -321,8 +321,8 @@ def linear_at_origin(theta: Affine, center: np.ndarray | None) -> np.ndarray:
     """
     if center is None:
         return theta.linear
-    shift = Covariate().predict(theta.tucker, center[None])
-    return np.concatenate([theta.linear[:1] - shift, theta.linear[1:]])
+    shift = Covariate().predict(theta.tucker, center[None, ...])
+    return namespace(shift).concat([theta.linear[:1, ...] - shift, theta.linear[1:, ...]])
 
 
 def linear_jacobian(theta: Affine, center: np.ndarray | None) -> np.ndarray:

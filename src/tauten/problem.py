@@ -23,7 +23,7 @@ from ._array import (
     reshape,
     to_numpy,
 )
-from .data import Chunk, Rows
+from .data import Chunk, Samples
 from .designs import Covariate, Direct, Pullback
 from .jeffreys import Jeffreys, flat, unit
 from .losses import Loss
@@ -264,8 +264,8 @@ class Kernel:
         weight = _weighted(self.weight(view, score), chunk)
         sums = [_total_weight(chunk), self.design.adjoint(bent, chunk.X, scale)]
         if shrunk.Z is not None:
-            level = namespace(weight).mean(weight)
-            sums += [shrunk.Z.T @ matrix_of(bent, 1), shrunk.Z.T @ shrunk.Z * level]
+            each = namespace(weight).mean(matrix_of(weight, 1), axis=1)  # one for all of a response
+            sums += [shrunk.Z.T @ matrix_of(bent, 1), (shrunk.Z * column(each, 2)).T @ shrunk.Z]
         return sums
 
     def _counted(self, entries: Array, view: View) -> Array:
@@ -297,7 +297,7 @@ class Problem:
 
     Parameters
     ----------
-    data : Rows
+    data : Samples
     loss : Loss
     design : Covariate or Direct
     robust : Robustifier
@@ -310,6 +310,7 @@ class Problem:
     Examples
     --------
     >>> import numpy as np
+    >>> from tauten.data import Rows
     >>> from tauten.losses import Squared
     >>> theta = Tucker(np.ones(1), [np.ones((2, 1))])
     >>> problem = Problem(Rows(np.eye(2), np.array([1.0, 3.0])), Squared(), Covariate())
@@ -317,7 +318,7 @@ class Problem:
     array([-1.])
     """
 
-    data: Rows
+    data: Samples
     loss: Loss
     design: Covariate | Direct
     robust: Robustifier = field(default_factory=Robustifier)
@@ -478,21 +479,17 @@ def gradients(
     The problems may differ in weights, loss and robustifier, and each has a point of its own.
     """
     pairs = list(zip(problems, thetas, strict=True))
-    kernels = [problem.kernel_at(theta) for problem, theta in pairs]
-
-    def chunk_sums(chunk: Chunk) -> list[Any]:
-        sums: list[Any] = []
-        for kernel, (problem, theta) in zip(kernels, pairs, strict=True):
-            seen = kernel.see(theta, chunk.weighted(problem.data.weight))
-            sums += kernel.curvature(seen) if curvature else [0.0]
-            sums += kernel.gradient(seen)
-        return sums
-
-    totals = iter(problems[0].data.map_sum(chunk_sums))
+    work = [partial(_chunk_sums, p.kernel_at(theta), theta, curvature) for p, theta in pairs]
+    totals = iter(problems[0].data.map_sums(work, [problem.data for problem in problems]))
     return [
         problem._gradient(theta, list(islice(totals, 4 + len(theta.blocks))), curvature)
         for problem, theta in pairs
     ]
+
+
+def _chunk_sums(kernel: Kernel, theta: Tucker, curvature: bool, chunk: Chunk) -> list[Any]:
+    seen = kernel.see(theta, chunk)
+    return [*(kernel.curvature(seen) if curvature else [0.0]), *kernel.gradient(seen)]
 
 
 def scores(problems: Sequence[Problem], thetas: Sequence[Tucker]) -> list[np.ndarray]:
@@ -659,7 +656,7 @@ def _weighted(entries: Array, chunk: Chunk) -> Array:
     return entries if chunk.weight is None else entries * column(chunk.weight, entries.ndim)
 
 
-def _total_weight(samples: Chunk | Rows) -> Any:
+def _total_weight(samples: Chunk | Samples) -> Any:
     if samples.weight is None:
         return samples.y.shape[0]
     return namespace(samples.weight).sum(samples.weight)

@@ -13,7 +13,7 @@ from itertools import combinations, product
 import numpy as np
 from sklearn.base import clone
 
-from ._array import column, like, to_numpy
+from ._array import column, namespace, to_numpy
 from ._checks import feasible_rank
 from .init import degrees_of_freedom, start, tensor_shape
 from .losses import Loss
@@ -132,10 +132,14 @@ def _residuals(problem: Problem, rank: Rank, rng: np.random.Generator) -> np.nda
 
 def _seen(problem: Problem) -> np.ndarray:
     """Which response entries count: observed, in samples of positive weight."""
-    y, weight = to_numpy(problem.data.y), problem.data.weight
-    if weight is None:
-        return np.isfinite(y)
-    return np.isfinite(y) & column(to_numpy(weight) > 0, y.ndim)
+    data = problem.data
+    if problem.missing:
+        seen = to_numpy(data.map_rows(lambda chunk: namespace(chunk.y).isfinite(chunk.y)))
+    else:
+        seen = np.ones(data.y.shape, bool)
+    if data.weight is None:
+        return seen
+    return seen & column(to_numpy(data.weight) > 0, seen.ndim)
 
 
 def _cross_validated(
@@ -165,7 +169,7 @@ def _folds(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[Problem
     for train, test in splits.split(rows):
         weight = np.zeros(n)
         weight[rows[train]] = base[rows[train]]
-        yield replace(problem, data=problem.data.reweight(like(weight, problem.data.y))), rows[test]
+        yield replace(problem, data=problem.data.reweight(problem.data.like(weight))), rows[test]
 
 
 def _validate(

@@ -314,8 +314,7 @@ def whitening(problem: Problem, theta: Tucker) -> Callable[[Tucker], Tucker]:
         for u, g, inverse in zip(theta.factors, gradient.factors, inverses, strict=True):
             blocks.append((g - u @ (u.T @ g)) @ inverse)
         if problem.data.Z is not None:
-            Z = problem.data.Z
-            blocks.append(matrix_solve(Z.T @ Z / Z.shape[0], gradient.blocks[-1]))
+            blocks.append(matrix_solve(problem.data.gram(), gradient.blocks[-1]))
         return gradient.with_blocks(blocks)
 
     return precondition

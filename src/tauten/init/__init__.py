@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 
-from .._array import like
 from .._checks import check_theta
 from ..designs import Covariate, Direct
 from ..problem import Problem
@@ -78,7 +77,7 @@ def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Gener
         check_theta(init, tensor_shape(problem), "init")
         if init.rank != tuple(rank):
             raise ValueError(f"init must have the ranks asked for, {tuple(rank)}; got {init.rank}")
-        return with_linear(problem, init.map(lambda block: like(block, problem.data.y)))
+        return with_linear(problem, init.map(problem.data.like))
     starts = STARTS[type(problem.design)]
     if isinstance(init, str) and init == "auto":
         init = default(problem, rank)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._array import like, namespace, quiet, to_numpy
-from ..problem import Problem
+from .._array import namespace, quiet, to_numpy
+from ..problem import PILOT_SIZE, Problem
 from ..robust import Adaptive, Huber
 from ..robust.huber import score_scale
 from ..tucker import Affine, Tucker
@@ -35,25 +35,25 @@ def tame(problem: Problem, theta: Tucker, *, shrink: bool = True) -> Problem:
 
 def with_linear(problem: Problem, theta: Tucker) -> Tucker:
     """Add the vector coefficients a problem needs: the first, the intercept, at y's location."""
-    Z, y = problem.data.Z, problem.data.y
-    if Z is None or isinstance(theta, Affine):
+    data = problem.data
+    if data.Z is None or isinstance(theta, Affine):
         return theta
-    responses = to_numpy(problem.data.sample(2000).y)
+    pilot = data.sample(PILOT_SIZE)
+    responses = to_numpy(pilot.y)
     location = np.median(responses, axis=0) if problem.loss.residual else responses.mean(axis=0)
-    linear = np.zeros((Z.shape[1], *y.shape[1:]))
-    if bool(namespace(Z).all(Z[:, 0] == 1)):
+    linear = np.zeros((data.Z.shape[1], *responses.shape[1:]))
+    if bool(namespace(pilot.Z).all(pilot.Z[:, 0] == 1)):
         # The link of a mean at the edge of its domain (a class or a count that these responses
         # lack) is infinite; log 2n stands for a share of less than one in n.
         far = np.log(2 * len(responses))
         with quiet():
-            link = to_numpy(problem.loss.link(like(location, y)))
+            link = to_numpy(problem.loss.link(data.like(location)))
         linear[0] = np.nan_to_num(link, nan=0.0, posinf=far, neginf=-far)
-    return Affine(theta.core, theta.factors, like(linear, y))
+    return Affine(theta.core, theta.factors, data.like(linear))
 
 
 def zero(problem: Problem, rank: Sequence[int]) -> Tucker:
     """The zero tensor as a point of the given ranks."""
-    y = problem.data.y
-    shape = tensor_shape(problem)
-    factors = [like(np.eye(p, r), y) for p, r in zip(shape, rank, strict=True)]
-    return Tucker(like(np.zeros(tuple(rank)), y), tuple(factors))
+    shape, like = tensor_shape(problem), problem.data.like
+    factors = [like(np.eye(p, r)) for p, r in zip(shape, rank, strict=True)]
+    return Tucker(like(np.zeros(tuple(rank))), tuple(factors))

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._array import Array, like, namespace, ratio, to_numpy
+from .._array import Array, namespace, ratio, to_numpy
 from ..data import Rows
-from ..problem import Problem
+from ..problem import PILOT_SIZE, Problem
 from ..robust import Huber, PseudoHuber
 from ..robust.thresholds import MAD
 from ..solver import ScaledDescent
@@ -23,18 +23,19 @@ def decompose(
 
     With three replicates or more the average is the entrywise median. With fewer, entries are
     winsorised at one robust standard deviation and divided by the share of entries that this left
-    alone (and that are observed), which undoes the shrinkage to first order.
+    alone (and that are observed), which undoes the shrinkage to first order. Of many replicates,
+    the pilot's are looked at.
     """
-    Y = to_numpy(problem.data.y)
+    Y = to_numpy(problem.data.sample(PILOT_SIZE).y)
     observed = np.isfinite(Y)
     if Y.shape[0] >= 3:
         seen = observed.any(axis=0)
         average = np.where(seen, np.nanmedian(np.where(seen, Y, 0.0), axis=0), 0.0)
-        return hooi(like(average / max(seen.mean(), 1e-300), problem.data.y), rank)
+        return hooi(problem.data.like(average / max(seen.mean(), 1e-300)), rank)
     scale = MAD * np.nanmedian(np.abs(Y)) or np.inf
     kept = np.mean(observed & (np.abs(np.where(observed, Y, 0.0)) <= scale))
     winsorised = np.where(observed, np.clip(np.where(observed, Y, 0.0), -scale, scale), 0.0)
-    return hooi(like(winsorised.mean(axis=0) / max(kept, 1e-300), problem.data.y), rank)
+    return hooi(problem.data.like(winsorised.mean(axis=0) / max(kept, 1e-300)), rank)
 
 
 def noise_location(

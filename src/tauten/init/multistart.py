@@ -83,7 +83,7 @@ def _candidates(
 def _reweighted(problem: Problem, rng: np.random.Generator) -> Problem:
     """The problem with its samples' weights multiplied by standard exponential ones."""
     data = problem.data
-    weight = like(rng.exponential(size=data.n), data.y)
+    weight = data.like(rng.exponential(size=data.n))
     weight = weight if data.weight is None else weight * data.weight
     return replace(problem, data=data.reweight(weight))
 

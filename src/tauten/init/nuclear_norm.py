@@ -123,6 +123,10 @@ def vanishing_level(problem: Problem, split: Matricisation, theta: Tucker) -> fl
 def with_shrunk_covariates(problem: Problem, omega: float) -> Problem:
     """The problem with ``X_i min(1, ω / ‖X_i‖_F)`` for X_i, and y as it is: a copy of X."""
     data, center = problem.data, problem.design.center
+    if not isinstance(data, Rows):
+        raise ValueError(
+            "init 'nuclear-literal' makes a copy of X, which is not in memory; use 'nuclear'"
+        )
     X: Array = data.X
     norms = data.map_rows(lambda chunk: chunk.norms(center))
     scale = Shrink(omega).calibrate().shrink(lambda: norms)

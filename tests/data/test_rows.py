@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-import tauten.data
+import tauten.data.rows
 from tauten.data import Rows, available_threads
 
 
 @pytest.fixture
 def many(monkeypatch):
     """Every pass is worth threads."""
-    monkeypatch.setattr(tauten.data, "WORTH_THREADS", 0)
+    monkeypatch.setattr(tauten.data.rows, "WORTH_THREADS", 0)
 
 
 def sums(rows):

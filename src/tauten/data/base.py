@@ -1,0 +1,186 @@
+"""What every place where samples live has in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from .._array import Array, like, matrix_of, namespace, to_numpy
+
+CENTRED = 2**20  # bytes of samples that are centred at a time
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive samples: covariates X, responses y, vector covariates Z, weights.
+
+    `start` is the index of the first one among all the samples.
+    """
+
+    X: Array
+    y: Array
+    Z: Array
+    weight: Array | None
+    start: int
+    kept: list[tuple[Array, Array]] = field(default_factory=list)
+
+    def weighted(self, weight: Array | None, start: int = 0) -> Chunk:
+        """The same samples with their rows of another vector of weights, which begins at `start`."""
+        if weight is not None:
+            first = self.start - start
+            weight = weight[first : first + self.y.shape[0]]
+        return replace(self, weight=weight)
+
+    def norms(self, center: Array | None) -> Array:
+        """Norms of the covariates ``X_i - center``; computed once for a centre, then kept."""
+        for known, norms in self.kept:
+            if known is center or _same(known, center):
+                return norms
+        parts = [_norms(rows, center) for rows in _few(self.X)]
+        norms = parts[0] if len(parts) == 1 else namespace(self.X).concat(parts)
+        self.kept.append((center, norms))
+        return norms
+
+
+def _same(one: Array | None, other: Array | None) -> bool:
+    """Whether two centres are equal: one that travelled to a worker is another object."""
+    if one is None or other is None:
+        return False
+    return bool(namespace(one, other).all(one == other))
+
+
+def _few(X: Array) -> Iterator[Array]:
+    """A few samples at a time, so that centring them makes no copy of them all."""
+    n, rows = X.shape[0], max(1, CENTRED // (8 * math.prod(X.shape[1:]) or 8))
+    return (X[start : min(start + rows, n), ...] for start in range(0, n, rows))
+
+
+def _norms(X: Array, center: Array | None) -> Array:
+    rows = matrix_of(X if center is None else X - center, 1)
+    return namespace(rows).linalg.vector_norm(rows, axis=1)
+
+
+@dataclass
+class Reads:
+    """How often the samples were gone through; part of a pass counts as part."""
+
+    passes: float = 0.0
+
+
+class Samples:
+    """The samples of a problem. A subclass knows where they are and how to go over them.
+
+    Parameters
+    ----------
+    X : array (n, p_1, ..., p_d0) or None
+        None for PCA.
+    y : array (n, ...) or None
+        None where responses are to be predicted.
+    Z : array (n, c), optional
+    weight : array (n,), optional
+        In memory, whatever the others are.
+    """
+
+    start = 0  # index of the first sample
+
+    def __init__(
+        self,
+        X: Array | None,
+        y: Array,
+        Z: Array | None = None,
+        weight: Array | None = None,
+    ) -> None:
+        self.X, self.y, self.Z, self.weight = X, y, Z, weight
+        self.n = self.main.shape[0]
+        self.reads = Reads()
+        self._samples: dict[int, Chunk] = {}
+
+    @property
+    def main(self) -> Array:
+        """The largest array: X, or in PCA y."""
+        return self.y if self.X is None else self.X
+
+    @property
+    def reference(self) -> Array:
+        """An array of the library, dtype and device that computations are in."""
+        raise NotImplementedError
+
+    def like(self, value: Any) -> Array:
+        """Return a value as an array of the kind that a chunk holds."""
+        return like(value, self.reference)
+
+    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
+        """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
+        raise NotImplementedError
+
+    def map_sums(
+        self, fns: Sequence[Callable[[Chunk], Sequence[Any]]], weighings: Sequence[Samples]
+    ) -> list[Any]:
+        """Several sums in one pass, one after the other: each function has weights of its own.
+
+        Parameters
+        ----------
+        fns : sequence of callables
+        weighings : sequence of Samples
+            These samples, reweighted: one for each function.
+        """
+        start, weights = self.start, [data.weight for data in weighings]
+
+        def sums(chunk: Chunk) -> list[Any]:
+            pairs = zip(fns, weights, strict=True)
+            return [total for fn, weight in pairs for total in fn(chunk.weighted(weight, start))]
+
+        return self.map_sum(sums)
+
+    def map_rows(self, fn: Callable[[Chunk], Array]) -> Array:
+        """Apply `fn` to each chunk and join what it returns along axis 0: one pass."""
+        raise NotImplementedError
+
+    def each(self, name: str, fn: Callable[[Array], Any]) -> list[Any]:
+        """Apply `fn` to ``y`` or ``Z`` alone, part by part: X is not read."""
+        raise NotImplementedError
+
+    def reweight(self, weight: Array) -> Self:
+        """Return the same samples with other weights; their reads are counted together."""
+        raise NotImplementedError
+
+    def gram(self) -> Array:
+        """``ZᵀZ / n``."""
+        return add_up([part] for part in self.each("Z", lambda Z: Z.T @ Z))[0] / self.n
+
+    def sample(self, size: int) -> Chunk:
+        """Return at most `size` samples of positive weight, evenly spread; read once, then kept.
+
+        They are fewer where the memory allowed does not hold that many.
+        """
+        size = min(size, self.room)
+        if size not in self._samples:
+            self._samples[size] = self._read_sample(self._picked(size))
+        return self._samples[size]
+
+    @property
+    def room(self) -> int:
+        """Samples that may be held in memory at once."""
+        return self.n
+
+    def _picked(self, size: int) -> range | np.ndarray:
+        rows = None if self.weight is None else np.flatnonzero(to_numpy(self.weight))
+        if rows is None or len(rows) == self.n:
+            return range(0, self.n, math.ceil(self.n / size))  # in memory, a view: no copy
+        return rows[np.linspace(0, len(rows) - 1, min(size, len(rows))).astype(int)]
+
+    def _read_sample(self, rows: range | np.ndarray) -> Chunk:
+        raise NotImplementedError
+
+
+def add_up(rows: Iterable[Sequence[Any]]) -> list[Any]:
+    """Sum of rows, item by item."""
+    rows = iter(rows)
+    total = list(next(rows))
+    for row in rows:
+        total = [a + b for a, b in zip(total, row, strict=True)]
+    return total

@@ -1,0 +1,261 @@
+"""Samples on the workers of a dask cluster: only points and sums travel."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from .._array import Array, quiet
+from .base import Chunk, Samples, add_up
+from .files import check_finite
+from .rows import Rows
+from .threads import BLAS
+
+FAN_IN = 8  # sums that a task of the tree adds up
+
+
+def is_dask(value: Any) -> bool:
+    """Whether a value is a dask array, without importing dask."""
+    dask = sys.modules.get("dask.array")
+    return dask is not None and isinstance(value, dask.Array)
+
+
+def check_blocks(name: str, array: Any) -> Any:
+    """Return a dask array of floats whose blocks hold whole samples."""
+    if any(np.isnan(size) for size in array.shape):
+        raise ValueError(
+            f"{name} must have chunks of known sizes; call {name}.compute_chunk_sizes() first"
+        )
+    if any(count > 1 for count in array.numblocks[1:]):
+        warnings.warn(
+            f"{name} is chunked along axes other than the samples'; they are merged, which moves "
+            f"data between workers. Chunk along axis 0 only: {name}.rechunk({{0: 'auto', "
+            f"{', '.join(f'{k}: -1' for k in range(1, array.ndim))}}})",
+            UserWarning,
+            stacklevel=2,
+        )
+        array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
+    if array.dtype in (np.float32, np.float64):
+        return array
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be an array of numbers; got a dask array of {array.dtype}")
+    return array.astype(np.float64)
+
+
+class Blocks(Samples):
+    """Samples in a dask array: one :class:`Rows` per block, kept where the scheduler put it.
+
+    Parameters
+    ----------
+    X, y, Z, weight : see :class:`tauten.data.Samples`
+        X, or in PCA y, a dask array; the others dask arrays of the same chunks, or in memory.
+    memory : int
+        Bytes that the samples brought to this process may take.
+    keep : bool
+        Whether to keep the blocks in the workers' memory: for many passes, not for one.
+    """
+
+    def __init__(
+        self,
+        X: Array | None,
+        y: Array,
+        Z: Array | None = None,
+        weight: Array | None = None,
+        *,
+        memory: int,
+        keep: bool = True,
+    ) -> None:
+        super().__init__(X, y, Z, weight)
+        self.memory, self.keep = memory, keep
+        self.sizes = tuple(int(size) for size in self.main.chunks[0])
+        self.starts = (0, *accumulate(self.sizes))
+        for name, array in (("y", y), ("covariates", Z)):
+            self._check_chunks(name, array)
+        self._blocks = self._kept([self._build(i) for i in range(len(self.sizes))])
+
+    def _check_chunks(self, name: str, array: Array) -> None:
+        if is_dask(array) and array.chunks[0] != self.main.chunks[0]:
+            raise ValueError(
+                f"{name} must be chunked like X along axis 0, in blocks of {_short(self.sizes)} "
+                f"samples; got blocks of {_short(array.chunks[0])}. Use {name}.rechunk({{0: "
+                f"X.chunks[0]}})"
+            )
+
+    def _build(self, i: int) -> Any:
+        """The task that makes a block's :class:`Rows` of its arrays."""
+        low, high = self.starts[i], self.starts[i + 1]
+        parts = [_part(a, i, low, high) for a in (self.X, self.y, self.Z, self.weight)]
+        return _task("load", i)(_load)(*parts, low)
+
+    def _kept(self, tasks: list[Any]) -> list[Any]:
+        import dask
+
+        return list(dask.persist(*tasks)) if self.keep else tasks
+
+    @property
+    def reference(self) -> np.ndarray:
+        """What a block holds is numpy's."""
+        return np.empty(0, self.main.dtype)
+
+    @property
+    def room(self) -> int:
+        """Samples that a quarter of the memory holds."""
+        row_bytes = self.main.dtype.itemsize * int(np.prod(self.main.shape[1:]))
+        return max(1, min(self.n, self.memory // 4 // max(row_bytes, 1)))
+
+    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
+        """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
+        return self.map_sums([fn], [self])
+
+    def map_sums(
+        self, fns: Sequence[Callable[[Chunk], Sequence[Any]]], weighings: Sequence[Any]
+    ) -> list[Any]:
+        """Several sums in one pass; the weights are where the blocks are."""
+        self.reads.passes += 1
+        work = _shared(fns)
+        sums = [
+            _task("sum", i)(_sums)(work, *(data._blocks[i] for data in weighings))
+            for i in range(len(self.sizes))
+        ]
+        while len(sums) > 1:
+            few = [sums[low : low + FAN_IN] for low in range(0, len(sums), FAN_IN)]
+            sums = [_task("add", i)(_add)(*some) for i, some in enumerate(few)]
+        return list(sums[0].compute())
+
+    def map_rows(self, fn: Callable[[Chunk], Array]) -> Any:
+        """Apply `fn` to each chunk and join what it returns along axis 0: a dask array."""
+        import dask.array as da
+
+        self.reads.passes += 1
+        work, like = _shared(fn), self._one(fn)
+        blocks = [
+            da.from_delayed(
+                _task("rows", i)(_rows)(work, block), (size, *like.shape[1:]), dtype=like.dtype
+            )
+            for i, (size, block) in enumerate(zip(self.sizes, self._blocks, strict=True))
+        ]
+        return da.concatenate(blocks, axis=0)
+
+    def _one(self, fn: Callable[[Chunk], Array]) -> np.ndarray:
+        """What `fn` returns for one sample of zeros: its shape and type are those of any other."""
+
+        def zeros(array: Array | None) -> np.ndarray | None:
+            return None if array is None else np.zeros((1, *array.shape[1:]), self.main.dtype)
+
+        with quiet():
+            return fn(Chunk(zeros(self.X), zeros(self.y), zeros(self.Z), zeros(self.weight), 0))
+
+    def each(self, name: str, fn: Callable[[Array], Any]) -> list[Any]:
+        """Apply `fn` to each block's ``y`` or ``Z``, on the workers."""
+        import dask
+
+        work = _shared(fn)
+        tasks = [_task("each", i)(_each)(work, b, name) for i, b in enumerate(self._blocks)]
+        return list(dask.compute(*tasks))
+
+    def reweight(self, weight: Array) -> Blocks:
+        """Return the same samples with other weights; the blocks stay where they are."""
+        other = object.__new__(Blocks)
+        other.__dict__.update(self.__dict__)
+        other.weight, other._samples = weight, {}
+        parts = [weight[low:high] for low, high in pairwise(self.starts)]
+        other._blocks = self._kept(
+            [
+                _task("weigh", i)(Rows.reweight)(block, part)
+                for i, (block, part) in enumerate(zip(self._blocks, parts, strict=True))
+            ]
+        )
+        return other
+
+    def _read_sample(self, rows: range | np.ndarray) -> Chunk:
+        import dask
+
+        rows = np.asarray(rows)
+        self.reads.passes += len(rows) / self.n
+        places = np.searchsorted(self.starts, rows, side="right") - 1
+        tasks = [
+            _task("pick", int(i))(Rows.take)(self._blocks[i], rows[places == i] - self.starts[i])
+            for i in np.unique(places)
+        ]
+        return _joined(dask.compute(*tasks))
+
+
+def _short(sizes: Sequence[Any]) -> str:
+    shown = ", ".join(str(size) for size in sizes[:4])
+    return f"({shown}{', ...' if len(sizes) > 4 else ''})"
+
+
+def _task(name: str, i: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make tasks of a function that dask's dashboard shows as ``tauten-name``."""
+    import dask
+
+    key = f"tauten-{name}-{uuid.uuid4().hex}-{i}"
+
+    def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
+        make = dask.delayed(fn, pure=False, traverse=False)
+        return lambda *args: make(*args, dask_key_name=key)
+
+    return wrap
+
+
+def _shared(fn: Any) -> Any:
+    """Functions, with the points they hold, as one task: sent once, not with every block."""
+    import dask
+
+    return dask.delayed(_Work(fn), name=f"tauten-point-{uuid.uuid4().hex}", traverse=False)
+
+
+class _Work:
+    """Functions that dask is not to call, but to hand on."""
+
+    def __init__(self, fn: Any) -> None:
+        self.fn = fn
+
+
+def _part(array: Array, i: int, low: int, high: int) -> Any:
+    """Block i of an array: of a dask array a task, of others a slice."""
+    if not is_dask(array):
+        return None if array is None else array[low:high]
+    return array.blocks[i].to_delayed().ravel()[0]
+
+
+def _load(X: Array, y: Array, Z: Array, weight: Array, start: int) -> Rows:
+    check_finite("X", X, start)
+    check_finite("y", y, start, missing=X is None)
+    check_finite("covariates", Z, start)
+    return Rows(X, y, Z, weight, threads=1, start=start)  # the scheduler has threads of its own
+
+
+def _sums(work: _Work, *weighings: Rows) -> list[Any]:
+    first = weighings[0]
+    with BLAS.single(), quiet():
+        if len(weighings) == 1:
+            return first.map_sum(work.fn[0])
+        return first.map_sums(work.fn, weighings)
+
+
+def _rows(work: _Work, rows: Rows) -> Array:
+    with BLAS.single(), quiet():
+        return rows.map_rows(work.fn)
+
+
+def _each(work: _Work, rows: Rows, name: str) -> Any:
+    return rows.each(name, work.fn)[0]
+
+
+def _add(*sums: list[Any]) -> list[Any]:
+    return add_up(sums)
+
+
+def _joined(chunks: Sequence[Chunk]) -> Chunk:
+    def join(name: str) -> np.ndarray | None:
+        parts = [getattr(chunk, name) for chunk in chunks]
+        return None if parts[0] is None else np.concatenate(parts)
+
+    return Chunk(join("X"), join("y"), join("Z"), join("weight"), 0)

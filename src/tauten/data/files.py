@@ -1,0 +1,162 @@
+"""Samples on disk: passes over files, reading ahead, within a memory budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from .._array import Array, quiet
+from .base import Chunk, Samples, add_up
+from .rows import Kept, Rows
+from .stored import Stored
+from .threads import Team
+
+# Of the memory allowed: three slabs (one in use, one read ahead, one about to be freed) take 3/8,
+# the samples that start and thresholds look at 1/4, and what is computed from them the rest.
+SLAB_SHARE, SAMPLE_SHARE = 8, 4
+
+
+class Files(Samples):
+    """Samples of which some are on disk; each slab of them is a :class:`Rows` for a while.
+
+    Parameters
+    ----------
+    X, y, Z, weight : see :class:`tauten.data.Samples`
+        X or y, or both, a :class:`tauten.data.stored.Stored`.
+    memory : int
+        Bytes that may be used, beside what the interpreter and its libraries take.
+    """
+
+    def __init__(
+        self,
+        X: Array | None,
+        y: Array,
+        Z: Array | None = None,
+        weight: Array | None = None,
+        *,
+        memory: int,
+    ) -> None:
+        super().__init__(X, y, Z, weight)
+        self.memory = memory
+        self._stored = [a for a in (X, y) if isinstance(a, Stored)]
+        self._row_bytes = sum(a.row_bytes for a in self._stored)
+        self.slab = self._slab_rows()
+        self._team, self._kept, self._checked = Team(), Kept(), False
+
+    def _slab_rows(self) -> int:
+        """Samples per slab: as many as the budget holds, whole chunks of the file."""
+        chunk = self.main.chunk if isinstance(self.main, Stored) else 1
+        rows = self.memory // SLAB_SHARE // max(self._row_bytes, 1)
+        if rows >= chunk:
+            return min(self.n, rows // chunk * chunk)
+        if 3 * chunk * self._row_bytes > self.memory:
+            raise ValueError(
+                f"memory must be at least {3 * chunk * self._row_bytes} bytes for {self.main}: its "
+                f"file stores {chunk} sample(s) of {self._row_bytes} bytes together, and three "
+                f"times as much is held; got {self.memory}"
+            )
+        return min(self.n, chunk)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is on disk, in memory."""
+        return self.n * self._row_bytes
+
+    def whole(self) -> Rows:
+        """Return all the samples, in memory: one pass."""
+        rows = Rows(*self._arrays(slice(0, self.n), 0))
+        rows.reads.passes = 1
+        return rows
+
+    @property
+    def reference(self) -> np.ndarray:
+        """What is read is numpy's."""
+        return np.empty(0, self.main.dtype)
+
+    @property
+    def room(self) -> int:
+        """Samples that a quarter of the memory holds."""
+        return max(1, min(self.n, self.memory // SAMPLE_SHARE // max(self._row_bytes, 1)))
+
+    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
+        """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
+        return add_up(rows.map_sum(fn) for rows in self._slabs())
+
+    def map_rows(self, fn: Callable[[Chunk], Array]) -> np.ndarray:
+        """Apply `fn` to each chunk and join what it returns along axis 0: one pass."""
+        return np.concatenate([rows.map_rows(fn) for rows in self._slabs()])
+
+    def each(self, name: str, fn: Callable[[Array], Any]) -> list[Any]:
+        """Apply `fn` to ``y`` or ``Z`` alone, part by part: X is not read."""
+        array = getattr(self, name)
+        if not isinstance(array, Stored):
+            return [fn(array)]
+        if array is self.main:
+            self.reads.passes += 1
+        return [fn(part) for part in array.parts()]
+
+    def reweight(self, weight: Array) -> Files:
+        """Return the same samples with other weights; their reads are counted together."""
+        other = Files(self.X, self.y, self.Z, weight, memory=self.memory)
+        other.reads, other._team = self.reads, self._team
+        other._kept, other._checked = self._kept, self._checked
+        return other
+
+    def _slabs(self) -> Iterator[Rows]:
+        """Go over the samples; the next slab is read while the present one is in use."""
+        self.reads.passes += 1
+        self._check_unchanged()
+        starts = range(0, self.n, self.slab)
+        with ThreadPoolExecutor(1, thread_name_prefix="tauten-read") as reader:
+            ahead = reader.submit(self._load, starts[0])
+            for start in starts[1:]:
+                rows, ahead = ahead.result(), reader.submit(self._load, start)
+                yield rows
+                del rows
+            yield ahead.result()
+        self._check_unchanged()
+        self._checked = True
+
+    def _load(self, start: int) -> Rows:
+        rows = slice(start, min(start + self.slab, self.n))
+        return Rows(*self._arrays(rows, start), threads=self._team, start=start, kept=self._kept)
+
+    def _arrays(self, rows: slice | np.ndarray, start: int) -> list[np.ndarray | None]:
+        arrays = [None if a is None else a[rows] for a in (self.X, self.y, self.Z, self.weight)]
+        if not self._checked:
+            X, y = arrays[:2]
+            check_finite("X", X, start)
+            check_finite("y", y, start, missing=X is None)
+        return arrays
+
+    def _read_sample(self, rows: range | np.ndarray) -> Chunk:
+        rows = np.asarray(rows)
+        touched = [a.touched(rows) for a in self._stored]
+        self.reads.passes += max(touched) / self.n
+        self._check_unchanged()
+        X, y, Z, weight = self._arrays(rows, 0)
+        return Chunk(X, y, Z, weight, 0)
+
+    def _check_unchanged(self) -> None:
+        for array in self._stored:
+            array.check_unchanged()
+
+
+def check_finite(name: str, array: np.ndarray | None, start: int, *, missing: bool = False) -> None:
+    """Raise if samples from index `start` on hold infinities, or nan where none may be missing."""
+    if array is None:
+        return
+    with quiet():
+        if np.isfinite(np.sum(array, dtype=np.float64)):  # one read, no temporary
+            return
+    wrong = np.isinf(array) if missing else ~np.isfinite(array)
+    rows = np.flatnonzero(wrong.reshape(len(array), -1).any(axis=1))
+    if len(rows):
+        raise ValueError(
+            f"{name} must hold finite numbers; one of its samples from {start} to "
+            f"{start + len(array)} contains {'infinity' if missing else 'NaN or infinity'}. Remove "
+            f"or replace such values in the file"
+        )

@@ -1,0 +1,146 @@
+"""Samples in memory."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._array import Array, is_numpy, namespace
+from .base import Chunk, Samples, add_up
+from .threads import Team
+
+CHUNK_ROWS = 256  # so that what is projected, a few kB a sample, stays in a core's cache ...
+SMALL_CHUNK, LARGE_CHUNK = 2**24, 2**26  # ... unless the samples are small, or huge (in bytes)
+WORTH_THREADS = 2**24  # bytes of X from which more threads than one pay
+
+Kept = dict[int, list[tuple[Array | None, Array]]]
+
+
+class Rows(Samples):
+    """Samples in arrays in memory, of any library, that can be sliced along axis 0.
+
+    Parameters
+    ----------
+    X, y, Z, weight : see :class:`tauten.data.Samples`
+    chunk : int, optional
+        Samples per chunk; by default about 256, or more where they are small.
+    threads : int or Team, optional
+        Threads that go over the chunks; by default as many as :func:`available_threads`. Sums are
+        the same, to the last bit, for the same number of them.
+    start : int
+        Index of the first sample, where these are part of a larger whole.
+    kept : dict, optional
+        What chunks remember between passes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> data = Rows(np.ones((10, 3)), np.arange(10.0), chunk=4)
+    >>> float(data.map_sum(lambda chunk: (chunk.y.sum(),))[0])
+    45.0
+    """
+
+    def __init__(
+        self,
+        X: Array | None,
+        y: Array,
+        Z: Array | None = None,
+        weight: Array | None = None,
+        *,
+        chunk: int | None = None,
+        threads: int | Team | None = None,
+        start: int = 0,
+        kept: Kept | None = None,
+    ) -> None:
+        super().__init__(X, y, Z, weight)
+        self.chunk = chunk or self._chunk_rows()
+        self.threads = threads if isinstance(threads, Team) else Team(threads)
+        self.start = start
+        self._kept: Kept = {} if kept is None else kept
+
+    @property
+    def reference(self) -> Array:
+        """The responses, which are as the covariates are."""
+        return self.X if self.y is None else self.y
+
+    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
+        """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
+        return add_up(self._pass(lambda chunks: add_up(map(fn, chunks))))
+
+    def map_rows(self, fn: Callable[[Chunk], Array]) -> Array:
+        """Apply `fn` to each chunk and join what it returns along axis 0: one pass."""
+        stretches = self._pass(lambda chunks: list(map(fn, chunks)))
+        parts = list(itertools.chain.from_iterable(stretches))
+        return namespace(parts[0]).concat(parts, axis=0)
+
+    def each(self, name: str, fn: Callable[[Array], Any]) -> list[Any]:
+        """Apply `fn` to ``y`` or ``Z``, which is one part."""
+        return [fn(getattr(self, name))]
+
+    def _pass(self, work: Callable[[Iterator[Chunk]], Sequence[Any]]) -> list[Sequence[Any]]:
+        """Give each thread a stretch of the chunks; return what `work` makes of each, in order."""
+        self.reads.passes += 1
+        starts = range(0, self.n, self.chunk)
+        threads = self.threads.size if self._worth_threads and len(starts) > 1 else 1
+        threads = min(threads, len(starts))
+        if threads == 1:
+            return [work(self._chunks(starts))]
+        ends = [len(starts) * t // threads for t in range(threads + 1)]
+        stretches = [starts[low:high] for low, high in itertools.pairwise(ends)]
+        return self.threads.map(lambda stretch: work(self._chunks(stretch)), stretches)
+
+    def _chunks(self, starts: range) -> Iterator[Chunk]:
+        for start in starts:
+            rows, first = slice(start, min(start + self.chunk, self.n)), self.start + start
+            yield self._chunk(rows, first, self._kept.setdefault(first, []))
+
+    @property
+    def _worth_threads(self) -> bool:
+        return is_numpy(self.main) and self.main.nbytes >= WORTH_THREADS
+
+    def _chunk_rows(self) -> int:
+        """Samples per chunk, such that the chunks are even and evenly many."""
+        row_bytes = 8 * math.prod(self.main.shape[1:]) or 8
+        rows = max(min(CHUNK_ROWS, LARGE_CHUNK // row_bytes), SMALL_CHUNK // row_bytes, 1)
+        if self.n <= rows and self.n * row_bytes < WORTH_THREADS:
+            return self.n
+        pairs = math.ceil(self.n / rows / 2)
+        return max(1, math.ceil(self.n / (2 * pairs)))
+
+    def _read_sample(self, rows: range | np.ndarray) -> Chunk:
+        self.reads.passes += len(rows) / self.n
+        return self.take(slice(0, self.n, rows.step) if isinstance(rows, range) else rows)
+
+    def reweight(self, weight: Array) -> Rows:
+        """Return the same samples with other weights; their reads are counted together."""
+        rows = Rows(
+            self.X,
+            self.y,
+            self.Z,
+            weight,
+            chunk=self.chunk,
+            threads=self.threads,
+            start=self.start,
+            kept=self._kept,
+        )
+        rows.reads = self.reads
+        return rows
+
+    def take(self, rows: slice | np.ndarray) -> Chunk:
+        """Return some samples, by their place among these."""
+        return self._chunk(rows, self.start)
+
+    def _chunk(self, rows: slice | np.ndarray, start: int, kept: list[Any] | None = None) -> Chunk:
+        X, y, Z, weight = (
+            None if a is None else a[rows, ...] for a in (self.X, self.y, self.Z, self.weight)
+        )
+        return Chunk(X, y, Z, weight, start, [] if kept is None else kept)
+
+    def __sizeof__(self) -> int:
+        """Bytes of the arrays: dask asks, to know when a worker is full."""
+        arrays = (self.X, self.y, self.Z, self.weight)
+        return object.__sizeof__(self) + sum(getattr(a, "nbytes", 0) for a in arrays)

@@ -1,0 +1,91 @@
+"""Threads that go over the samples, and what they share with linear algebra."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from typing import Any
+
+import joblib
+import threadpoolctl
+
+
+class Team:
+    """Threads that share the chunks of a pass; they are started when first needed, and kept.
+
+    Parameters
+    ----------
+    size : int, optional
+        How many; by default as many as :func:`available_threads`.
+    """
+
+    def __init__(self, size: int | None = None) -> None:
+        self._asked = size
+
+    @cached_property
+    def size(self) -> int:
+        """How many threads there are."""
+        return self._asked or available_threads()
+
+    def map(self, work: Callable[[Any], Any], shares: Iterable[Any]) -> list[Any]:
+        """Do the work on each share, one thread per share; linear algebra keeps to one of them."""
+        with BLAS.single():
+            return list(self._pool.map(work, shares))
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.size, thread_name_prefix="tauten")
+
+    def __reduce__(self) -> tuple[type, tuple[int | None]]:
+        return Team, (self._asked,)  # threads stay where they are
+
+
+class _LinearAlgebra:
+    """BLAS kept to one thread while ours run: its threads and ours would wait for each other.
+
+    The limit belongs to the whole process, so passes that overlap in time share it: the first sets
+    it, the last lifts it.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._users, self._limits = threading.Lock(), 0, ExitStack()
+
+    @contextmanager
+    def single(self) -> Iterator[None]:
+        with self._lock:
+            if self._users == 0:
+                self._limits.enter_context(self._pools.limit(limits=1, user_api="blas"))
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._limits.close()
+
+    @cached_property
+    def _pools(self) -> threadpoolctl.ThreadpoolController:
+        return threadpoolctl.ThreadpoolController()
+
+
+BLAS = _LinearAlgebra()
+
+
+def available_threads() -> int:
+    """Threads that this process may use: cores of its container, limits of linear algebra.
+
+    So that ``threadpoolctl.threadpool_limits(1)``, ``OMP_NUM_THREADS=1`` and the workers of joblib
+    mean here what they mean for BLAS.
+
+    Examples
+    --------
+    >>> with threadpoolctl.threadpool_limits(1):
+    ...     available_threads()
+    1
+    """
+    pools = [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
+    return max(1, min([joblib.cpu_count(), *pools]))
