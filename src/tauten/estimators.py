@@ -439,6 +439,7 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
         -------
         array (n,) or (n, q_1, ..., q_m)
         """
+        check_is_fitted(self)
         return self._predicted(X, covariates, self.loss_.mean)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, covariates: Any = None) -> float:
@@ -575,10 +576,12 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
 
     def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return class probabilities (n, classes), in the order of ``classes_``."""
+        check_is_fitted(self)
         return self._predicted(X, covariates, partial(_probabilities, self.loss_))
 
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return the most probable labels."""
+        check_is_fitted(self)
         loss, classes = self.loss_, self.classes_
 
         def labels(eta: Array) -> np.ndarray:
