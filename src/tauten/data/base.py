@@ -29,7 +29,7 @@ class Chunk:
     kept: list[tuple[Array, Array]] = field(default_factory=list)
 
     def weighted(self, weight: Array | None, start: int = 0) -> Chunk:
-        """The same samples with their rows of another vector of weights, which begins at `start`."""
+        """The same samples with their rows of other weights, the first of which is of `start`."""
         if weight is not None:
             first = self.start - start
             weight = weight[first : first + self.y.shape[0]]
