@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import string
+import sys
 
 import numpy as np
 import pytest
@@ -762,7 +763,8 @@ def test_divergence_is_said_in_words():
     assert np.isfinite(model.coef_).all()
 
 
-def test_verbose_writes_lines_to_standard_error(capsys):
+def test_verbose_writes_lines_to_standard_error(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)  # as if it were not installed
     data = make_model("I", 100, shape=(4, 3), rng=0)
     TensorRegressor(1).fit(data.X, data.y)
     assert capsys.readouterr() == ("", "")

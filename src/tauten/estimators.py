@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,6 +31,8 @@ from ._checks import (
     check_weight,
 )
 from ._labels import Labels, coefficient_labels
+from ._progress import reporter
+from .checkpoint import Checkpoint, Stage, fingerprint
 from .data import Samples, gather, in_memory
 from .designs import Covariate, Direct
 from .inference import Intervals, intervals, linear_at_origin, loadings
@@ -40,7 +41,7 @@ from .losses import Loss
 from .problem import PILOT_SIZE, Problem
 from .robust import Robustifier
 from .select import select_rank, select_threshold
-from .solver import Iteration, Result, Solver, choose
+from .solver import Callback, Iteration, Result, Solver, choose
 from .tucker import Affine, Tucker, coordinates, multi_mode_dot
 
 PILOT_TOL = 1e-3  # thresholds need no more
@@ -60,8 +61,7 @@ class _TensorModel(BaseEstimator):
             if array is not None:
                 check_size("Y" if few.X is None else name, to_numpy(array))
         with quiet():  # a wild sample may overflow; what that does to a fit is said in words
-            problem, result = self._fitted(problem, theta)
-            self._store(problem, result)
+            result = self._fitted(problem, theta)
         if not result.converged:
             warnings.warn(
                 f"{type(self).__name__} stopped early: {result.reason}",
@@ -70,50 +70,108 @@ class _TensorModel(BaseEstimator):
             )
         return result
 
-    def _fitted(self, problem: Problem, theta: Tucker | None) -> tuple[Problem, Result]:
-        """The problem with the thresholds in use, and its solution."""
+    def _fitted(self, problem: Problem, theta: Tucker | None) -> Result:
+        """Fit and keep what was found; of an interrupted fit, what was found so far.
+
+        With a checkpoint, go on from there, and leave it behind if interrupted.
+        """
+        file = self._file(problem)
+        stage = None if file is None else file.load(problem.data.like)
+        if stage is None:
+            stage = self._begin(problem, theta)
+        problem, stopped = self._chosen(problem, stage), False
+        try:
+            result = self._run(problem, stage, file)
+            problem = problem.calibrate(stage.anchor)
+            influence = problem.influence(result.theta)
+        except KeyboardInterrupt:
+            stopped, problem = True, problem.calibrate(stage.anchor)
+            result, influence = stage.interrupted(), np.full(problem.data.n, np.nan)
+        if file is not None and not stopped:
+            file.remove()
+        self._store(problem, result, influence)
+        return result
+
+    def _begin(self, problem: Problem, theta: Tucker | None) -> Stage:
+        """Choose ranks, a start and, by cross-validation, a threshold."""
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        stage = Stage()
         if theta is None:
-            theta = start(self.init, problem, self._rank(problem, rng), rng)
+            theta = start(self.init, problem, self._rank(problem, rng, stage), rng)
         solver = self._solver(problem, theta)
         solver.check()
-        problem = self._cross_validate(problem, theta, solver, rng)
-        callback = _report if self.verbose else None
-        if problem.robust.automatic:
-            pilot = clone(solver).set_params(tol=max(solver.tol, PILOT_TOL))
-            theta = pilot.run(problem.calibrate(theta), theta, callback).theta
-        problem = problem.calibrate(theta)
-        return problem, solver.run(problem, theta, callback)
+        tau = getattr(problem.robust, "tau", None)
+        if isinstance(tau, str) and tau == "cv":
+            stage.thresholds = select_threshold(problem, theta, solver, rng=rng)
+        stage.anchor, stage.last = theta, not self._chosen(problem, stage).robust.automatic
+        return stage
 
-    def _rank(self, problem: Problem, rng: np.random.Generator) -> tuple[int, ...]:
+    def _chosen(self, problem: Problem, stage: Stage) -> Problem:
+        """The problem with what was chosen for it, which is shown as well."""
+        if stage.ranks is not None:
+            self.rank_path_ = stage.ranks
+        if stage.thresholds is None:
+            return problem
+        self.cv_results_ = stage.thresholds
+        robust = clone(problem.robust).set_params(tau=stage.thresholds.tau)
+        return replace(problem, robust=robust)
+
+    def _run(self, problem: Problem, stage: Stage, file: Checkpoint | None) -> Result:
+        """Run what is left: the fit that thresholds are chosen from, if any, and the fit."""
+        solver = self._solver(problem, stage.anchor)
+        with reporter(self.verbose) as report:
+
+            def callback(iteration: Iteration, theta: Tucker) -> None:
+                report(iteration, theta)
+                if file is not None:
+                    file.save(stage)
+
+            if not stage.last:
+                pilot = clone(solver).set_params(tol=max(solver.tol, PILOT_TOL))
+                stage.advance(self._run_stage(pilot, problem, stage, callback).theta)
+            return self._run_stage(solver, problem, stage, callback)
+
+    def _run_stage(
+        self, solver: Solver, problem: Problem, stage: Stage, callback: Callback
+    ) -> Result:
+        bent = problem.calibrate(stage.anchor)
+        return solver.run(bent, stage.anchor, callback, stage.progress)
+
+    def _file(self, problem: Problem) -> Checkpoint | None:
+        """The checkpoint, if there is to be one, of this problem with these settings."""
+        if self.checkpoint is None:
+            return None
+        settings = {"estimator": type(self).__name__, **self.get_params()}
+        for name in ("checkpoint", "memory", "verbose"):
+            settings.pop(name)
+        if isinstance(self.random_state, np.random.Generator):
+            settings.pop("random_state")
+        return Checkpoint(self.checkpoint, fingerprint(problem.data, settings))
+
+    def _rank(
+        self, problem: Problem, rng: np.random.Generator, stage: Stage | None = None
+    ) -> tuple[int, ...]:
         criterion = {"auto": "bic", "cv": "cv"}.get(self.rank if isinstance(self.rank, str) else "")
         if criterion is None:
             return check_rank(self.rank, tensor_shape(problem))
         if isinstance(self.init, Tucker):
             return self.init.rank
         self.rank_path_ = select_rank(problem, criterion=criterion, rng=rng)
+        if stage is not None:
+            stage.ranks = self.rank_path_
         return self.rank_path_.rank
-
-    def _cross_validate(
-        self, problem: Problem, theta: Tucker, solver: Solver, rng: np.random.Generator
-    ) -> Problem:
-        tau = getattr(problem.robust, "tau", None)
-        if not (isinstance(tau, str) and tau == "cv"):
-            return problem
-        self.cv_results_ = select_threshold(problem, theta, solver, rng=rng)
-        return replace(problem, robust=problem.robust.set_params(tau=self.cv_results_.tau))
 
     def _solver(self, problem: Problem, theta: Tucker) -> Solver:
         auto = isinstance(self.solver, str) and self.solver == "auto"
         return choose(problem, theta) if auto else Solver.get(self.solver)
 
-    def _store(self, problem: Problem, result: Result) -> None:
+    def _store(self, problem: Problem, result: Result, influence: np.ndarray) -> None:
         theta = result.theta
         self.tucker_ = Tucker(theta.core, theta.factors)
         self.coef_ = self.tucker_.full()
         self.rank_ = self.tucker_.rank
         self.loss_, self.robust_ = problem.loss, problem.robust
-        self.influence_ = problem.influence(theta)
+        self.influence_ = influence
         self.result_ = replace(result, n_passes=problem.data.reads.passes)
         self.n_iter_ = result.n_iter
 
@@ -194,6 +252,7 @@ class _TensorGLM(_TensorModel):
         random_state: Any = None,
         verbose: int = 0,
         memory: Any = None,
+        checkpoint: Any = None,
     ) -> None:
         self.rank = rank
         self.loss = loss
@@ -204,6 +263,7 @@ class _TensorGLM(_TensorModel):
         self.random_state = random_state
         self.verbose = verbose
         self.memory = memory
+        self.checkpoint = checkpoint
 
     def _fit(self, X: Any, y: np.ndarray, loss: Loss, covariates: Any, weight: Any) -> Self:
         samples = check_tensor("X", X, min_ndim=2, anywhere=True)
@@ -364,10 +424,13 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
         For ``init="random"`` and ``"restarts"``, which is the default where samples are few, and
         for folds. None is 0: a fit can be repeated.
     verbose : int
-        1 writes a line per iteration to the standard error.
+        1 shows a progress bar on the standard error, or without tqdm a line per iteration.
     memory : int, str or None
         Where X is on disk, the memory that a fit may take for samples: bytes, or a text such as
         ``"1GB"``; None is one gigabyte. See :mod:`tauten.data`.
+    checkpoint : path, optional
+        A file that every iteration is written to, and removed when the fit is done. A fit of the
+        same data and settings that finds it goes on from there.
 
     Attributes
     ----------
@@ -383,7 +446,8 @@ class TensorRegressor(RegressorMixin, _TensorGLM):
     robust_ : Robustifier
         As calibrated, with the thresholds in use.
     influence_ : array (n,)
-        How much of each sample's gradient was cut away, from 0 (none) to 1: who is unusual.
+        How much of each sample's gradient was cut away, from 0 (none) to 1: who is unusual; nan
+        after a fit that was interrupted.
     n_iter_ : int
     result_ : Result
         With ``converged``, ``reason``, ``history`` and ``n_passes``, how often X was read.
@@ -466,7 +530,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
 
     Parameters
     ----------
-    rank, loss, robust, init, solver, fit_intercept, random_state, verbose, memory
+    rank, loss, robust, init, solver, fit_intercept, random_state, verbose, memory, checkpoint
         As for :class:`TensorRegressor`; ``loss="auto"`` is logistic or multinomial, by the number
         of classes.
     class_weight : dict, "balanced" or None
@@ -505,6 +569,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
         random_state: Any = None,
         verbose: int = 0,
         memory: Any = None,
+        checkpoint: Any = None,
     ) -> None:
         super().__init__(
             rank,
@@ -516,6 +581,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
             random_state=random_state,
             verbose=verbose,
             memory=memory,
+            checkpoint=checkpoint,
         )
         self.class_weight = class_weight
         self.reduce_bias = reduce_bias
@@ -606,7 +672,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
     ----------
     rank : "auto", "cv", int or sequence of int
         Tucker ranks of A.
-    robust, init, solver, random_state, verbose, memory
+    robust, init, solver, random_state, verbose, memory, checkpoint
         As for :class:`TensorRegressor`.
     replicates : bool
         Whether axis 0 of Y holds n noisy copies of one low-rank tensor.
@@ -646,6 +712,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
         random_state: Any = None,
         verbose: int = 0,
         memory: Any = None,
+        checkpoint: Any = None,
     ) -> None:
         self.rank = rank
         self.robust = robust
@@ -656,6 +723,7 @@ class TensorPCA(TransformerMixin, _TensorModel):
         self.random_state = random_state
         self.verbose = verbose
         self.memory = memory
+        self.checkpoint = checkpoint
 
     def fit(self, Y: Any, y: Any = None) -> Self:
         """Fit the model.
@@ -854,12 +922,3 @@ def _check_fitted_data(data: Samples, n: int, shape: tuple[int, ...], name: str 
             f"{name} must be the data that the model was fitted to, of shape {(n, *shape)}; got "
             f"{data.y.shape}"
         )
-
-
-def _report(iteration: Iteration, theta: Tucker) -> None:
-    """Write a line per iteration to the standard error."""
-    share = max(iteration.truncated)
-    sys.stderr.write(
-        f"iteration {iteration.t:4d}   loss {iteration.value:.6g}   "
-        f"change {iteration.change:.2e}   truncated {share:.1%}\n"
-    )

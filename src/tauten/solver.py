@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -74,6 +74,24 @@ class Result:
     n_passes: float = 0.0
 
 
+@dataclass
+class Progress:
+    """Where a run is: all that it needs to go on from there.
+
+    Attributes
+    ----------
+    trail : list of Tucker
+        The last points, up to three; empty before the run begins.
+    history : list of Iteration
+    largest : float
+        Norm of A beyond which it is running away.
+    """
+
+    trail: list[Tucker] = field(default_factory=list)
+    history: list[Iteration] = field(default_factory=list)
+    largest: float = math.inf
+
+
 Callback = Callable[[Iteration, Tucker], Any]
 
 
@@ -108,7 +126,13 @@ class Solver(Registered):
         """Return the next point."""
         raise NotImplementedError
 
-    def run(self, problem: Problem, theta: Tucker, callback: Callback | None = None) -> Result:
+    def run(
+        self,
+        problem: Problem,
+        theta: Tucker,
+        callback: Callback | None = None,
+        progress: Progress | None = None,
+    ) -> Result:
         """Iterate from a starting point.
 
         Parameters
@@ -118,35 +142,49 @@ class Solver(Registered):
         callback : callable, optional
             Called after each iteration with an :class:`Iteration` and the new point; the loop
             stops when it returns a true value.
+        progress : Progress, optional
+            Kept up to date; where it has begun already, the run goes on from there.
 
         Returns
         -------
         Result
         """
-        return run_together(self, [problem], [theta], callback)[0]
+        return run_together(self, [problem], [theta], callback, [progress or Progress()])[0]
 
     def walk(
-        self, problem: Problem, theta: Tucker, callback: Callback | None = None
+        self,
+        problem: Problem,
+        theta: Tucker,
+        callback: Callback | None,
+        progress: Progress,
     ) -> Generator[Tucker, Gradient, Result]:
         """The loop itself: yields the points whose gradient it needs, and returns a result."""
         self.check()
-        history: list[Iteration] = []
-        trail = [theta := self.gauge(theta)]
-        largest = GROWTH * max(theta.norm(), 1.0)
+        if not progress.trail:
+            progress.trail = [self.gauge(theta)]
+            progress.largest = GROWTH * max(progress.trail[0].norm(), 1.0)
+        trail, history, theta = progress.trail, progress.history, progress.trail[-1]
         before = problem.data.reads.passes
 
         def result(converged: bool, reason: str) -> Result:
             passes = problem.data.reads.passes - before
             return Result(theta, len(history), converged, reason, history, passes)
 
-        for t in range(1, self.n_iter + 1):
+        def settled() -> Result | None:
+            if not history or not (change := history[-1].change) < self.tol:
+                return None
+            return result(True, f"relative change {change:.1e} below tol={self.tol:g}")
+
+        if done := settled():
+            return done
+        for t in range(len(history) + 1, self.n_iter + 1):
             gradient = yield theta
             with quiet():  # overflow is detected, and reported in words
                 new = self.step(problem, theta, gradient)
                 if self.stretches and (factor := stretch(trail)) > 1:
                     new = theta.map(lambda x, n, f=factor: x + f * (n - x), new)
                     trail = []
-                runaway = not _finite(new) or not new.norm() < largest
+                runaway = not _finite(new) or not new.norm() < progress.largest
             if runaway:
                 return result(
                     False,
@@ -156,12 +194,12 @@ class Solver(Registered):
             new = self.gauge(new)
             change = relative_change(new, theta)
             theta = new
-            trail = [*trail, theta][-3:]
+            progress.trail = trail = [*trail, theta][-3:]
             history.append(Iteration(t, gradient.value, change, gradient.truncated))
             if callback is not None and callback(history[-1], theta):
                 return result(False, f"stopped by the callback at iteration {t}")
-            if change < self.tol:
-                return result(True, f"relative change {change:.1e} below tol={self.tol:g}")
+            if done := settled():
+                return done
         if self.tol == 0:
             return result(True, f"took the {self.n_iter} steps asked for")
         last = history[-1].change if history else math.nan
@@ -177,6 +215,7 @@ def run_together(
     problems: Sequence[Problem],
     thetas: Sequence[Tucker],
     callback: Callback | None = None,
+    progress: Sequence[Progress] | None = None,
 ) -> list[Result]:
     """Fits of problems on the same samples that go through the data together.
 
@@ -192,8 +231,12 @@ def run_together(
         Where each starts.
     callback : callable, optional
         Called after each iteration of each fit: see :meth:`Solver.run`.
+    progress : sequence of Progress, optional
+        One for each fit.
     """
-    walks = [solver.walk(p, theta, callback) for p, theta in zip(problems, thetas, strict=True)]
+    progress = [Progress() for _ in problems] if progress is None else progress
+    fits = zip(problems, thetas, progress, strict=True)
+    walks = [solver.walk(problem, theta, callback, p) for problem, theta, p in fits]
     answers: list[Any] = [None] * len(walks)  # a walk is begun by sending it nothing
     results: dict[int, Result] = {}
     while len(results) < len(walks):

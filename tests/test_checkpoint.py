@@ -1,0 +1,205 @@
+"""Fits that are stopped, and go on from where they were."""
+
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+import tauten as tt
+from tauten import _files
+from tauten.checkpoint import Checkpoint
+from tauten.problem import Problem
+from tauten.robust import Truncate
+
+
+class StoppedError(Exception):
+    pass
+
+
+@pytest.fixture
+def data():
+    return tt.datasets.make_model("I", 200, shape=(5, 4, 3), noise="t:2", rng=0)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "fit.npz"
+
+
+def stop_after(monkeypatch, count):
+    """Let a fit fail right after it has written so many checkpoints."""
+    save, saved = Checkpoint.save, []
+
+    def failing(self, stage):
+        save(self, stage)
+        saved.append(stage.last)
+        if len(saved) == count:
+            raise StoppedError
+
+    monkeypatch.setattr(Checkpoint, "save", failing)
+    return saved
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        *(({"rank": 1}, count) for count in (1, 2, 3, 4, 5, 6)),
+        *(({"rank": 2, "solver": "gd:n_iter=6"}, count) for count in (1, 6, 7, 12)),
+        ({"rank": "auto"}, 3),
+        ({"rank": 1, "robust": Truncate(tau="cv")}, 2),
+    ],
+)
+def test_a_stopped_fit_ends_where_it_would_have(options, count, data, path, monkeypatch):
+    whole = tt.TensorRegressor(**options).fit(data.X, data.y)
+    with monkeypatch.context() as patch:
+        saved = stop_after(patch, count)
+        try:
+            tt.TensorRegressor(**options, checkpoint=path).fit(data.X, data.y)
+        except StoppedError:
+            assert path.exists()
+        else:
+            assert len(saved) < count  # it was done before
+    again = tt.TensorRegressor(**options, checkpoint=path).fit(data.X, data.y)
+    np.testing.assert_allclose(again.coef_, whole.coef_, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(again.influence_, whole.influence_, atol=1e-9)
+    assert again.n_iter_ == whole.n_iter_
+    mine, theirs = ([i.value for i in m.result_.history] for m in (again, whole))
+    np.testing.assert_allclose(mine, theirs)
+    assert getattr(again, "rank_path_", None) == getattr(whole, "rank_path_", None)
+    assert not list(path.parent.iterdir())
+
+
+def test_what_was_chosen_is_not_chosen_again(data, path, monkeypatch):
+    options = {"rank": "auto", "robust": Truncate(tau="cv"), "checkpoint": path}
+    whole = tt.TensorRegressor(**{**options, "checkpoint": None}).fit(data.X, data.y)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        with pytest.raises(StoppedError):
+            tt.TensorRegressor(**options).fit(data.X, data.y)
+    for name in ("select_rank", "select_threshold", "start"):
+        monkeypatch.setattr(tt.estimators, name, None)
+    again = tt.TensorRegressor(**options).fit(data.X, data.y)
+    np.testing.assert_array_equal(again.cv_results_.taus, whole.cv_results_.taus)
+    np.testing.assert_allclose(again.coef_, whole.coef_, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "other", [{"rank": 2}, {"robust": "huber"}, {"fit_intercept": False}, {"init": "spectral"}]
+)
+def test_other_settings_are_refused(other, data, path, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        with pytest.raises(StoppedError):
+            tt.TensorRegressor(rank=1, checkpoint=path).fit(data.X, data.y)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="is of another fit: of other data or other settings"):
+        tt.TensorRegressor(**{"rank": 1, **other}, checkpoint=path).fit(data.X, data.y)
+    for X, y in ((data.X[1:], data.y[1:]), (data.X, data.y + 1)):
+        with pytest.raises(ValueError, match="is of another fit"):
+            tt.TensorRegressor(rank=1, checkpoint=path).fit(X, y)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("contents", [b"", b"no", b"PK\x03\x04 broken"])
+def test_other_files_are_refused_and_left_alone(contents, data, path):
+    path.write_bytes(contents)
+    with pytest.raises(ValueError, match="is not one of this library"):
+        tt.TensorRegressor(rank=1, checkpoint=path).fit(data.X, data.y)
+    assert path.read_bytes() == contents
+
+
+def test_archives_of_others_are_refused(data, path):
+    np.savez(path, meta=np.array(json.dumps({"a": 1})))
+    with pytest.raises(ValueError, match="is not one of this library"):
+        tt.TensorRegressor(rank=1, checkpoint=path).fit(data.X, data.y)
+    np.savez(path, meta=np.array([{}], dtype=object))  # it would be unpickled
+    with pytest.raises(ValueError, match="is not one of this library"):
+        tt.TensorRegressor(rank=1, checkpoint=path).fit(data.X, data.y)
+
+
+def test_a_folder_that_is_not_there(data, tmp_path):
+    with pytest.raises(FileNotFoundError, match="folder"):
+        tt.TensorRegressor(rank=1, checkpoint=tmp_path / "no" / "fit.npz").fit(data.X, data.y)
+
+
+def test_a_full_disk(data, path, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        with pytest.raises(StoppedError):
+            tt.TensorRegressor(rank=1, checkpoint=path).fit(data.X, data.y)
+    before = path.read_bytes()
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_files.os, "fsync", full)
+        with pytest.raises(OSError, match=r"could not be written: No space left .* still there"):
+            tt.TensorRegressor(rank=1, checkpoint=path).fit(data.X, data.y)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == ["fit.npz"]
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_an_interrupt_keeps_what_was_found(count, data, monkeypatch):
+    solver = tt.solver.Newton(n_iter=8, tol=0.0)
+    points = []
+    gradient = Problem._gradient
+
+    def interrupted(self, theta, *args):
+        points.append(theta)
+        if len(points) == count:
+            signal.raise_signal(signal.SIGINT)
+        return gradient(self, theta, *args)
+
+    # This start runs no solver, so that what is counted are iterations.
+    model = tt.TensorRegressor(rank=1, solver=solver, robust="truncate:tau=5", init="spectral")
+    monkeypatch.setattr(Problem, "_gradient", interrupted)
+    with pytest.warns(ConvergenceWarning, match=f"interrupted after {count - 1} iterations; what"):
+        model.fit(data.X, data.y)
+    np.testing.assert_allclose(model.coef_, points[-1].full(), atol=1e-12)
+    assert model.n_iter_ == count - 1
+    assert np.isnan(model.influence_).all()
+    assert model.predict(data.X).shape == (200,)
+
+
+FIT = """
+import sys, tauten as tt
+data = tt.datasets.make_model("I", 200, shape=(5, 4, 3), noise="t:2", rng=0)
+tt.TensorRegressor(rank=2, solver="gd:n_iter=60", checkpoint=sys.argv[1]).fit(data.X, data.y)
+"""
+
+
+def killed(path, rng):
+    """Run a fit in another process, and kill it at a random moment; return whether it was alive."""
+    process = subprocess.Popen([sys.executable, "-c", FIT, str(path)], env={**os.environ})
+    while process.poll() is None and not path.exists():
+        time.sleep(0.002)
+    time.sleep(rng.uniform(0, 0.8))
+    process.kill()
+    return process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("runs", [1, pytest.param(50, marks=pytest.mark.slow)])
+def test_a_killed_driver(runs, data, path):
+    def fit(**options):
+        model = tt.TensorRegressor(rank=2, solver="gd:n_iter=60", **options)
+        return model.fit(data.X, data.y).coef_
+
+    whole, rng = fit(), random.Random(0)
+    killings = 0
+    while killings < runs:
+        if killed(path, rng):
+            assert path.exists()
+            killings += 1
+            np.testing.assert_allclose(fit(checkpoint=path), whole, rtol=0, atol=1e-12)
+        for left in path.parent.iterdir():  # a kill can leave a temporary file, never a broken one
+            left.unlink()
