@@ -171,3 +171,18 @@ def test_wrong_sizes_never_reach_the_loops(arguments, rng):
     out = tuple(np.empty((size, 9)) for size in (4, 6, 8))
     with pytest.raises((ValueError, BufferError)):
         compiled._sweep.sweep(*arguments(X, factors, out))
+
+
+def test_arrays_that_start_at_any_byte(rng):
+    """As they come over a network."""
+
+    def moved(array):
+        raw = np.empty(array.nbytes + 1, np.uint8)[1:]
+        raw[:] = np.frombuffer(array.tobytes(), np.uint8)
+        return raw.view(array.dtype).reshape(array.shape)
+
+    X, factors = rng.normal(size=(8, 3, 4)), [rng.normal(size=(p, 2)) for p in (3, 4)]
+    expected = kernels.project(X, factors)
+    for x, u in ((moved(X), factors), (X, [moved(f) for f in factors])):
+        for mine, theirs in zip(kernels.project(x, u), expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)

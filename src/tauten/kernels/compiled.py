@@ -48,7 +48,7 @@ def project(
     dtype = np.float32 if X.dtype == factors[0].dtype == np.float32 else np.float64
 
     def ready(array: np.ndarray | None) -> np.ndarray | None:
-        return None if array is None else np.ascontiguousarray(array, dtype=dtype)
+        return None if array is None else np.require(array, dtype, ["C", "A"])
 
     n, rank = X.shape[0], tuple(u.shape[1] for u in factors)
     shapes = [rank]
@@ -57,7 +57,7 @@ def project(
             left, right = rank[:k], rank[k + 1 :]
             shapes.append(u.shape if core is not None else (*left, u.shape[0], *right))
     outs = tuple(np.empty((math.prod(shape), n), dtype) for shape in shapes)
-    factors = tuple(np.ascontiguousarray(u, dtype=dtype) for u in factors)
+    factors = tuple(np.require(u, dtype, ["C", "A"]) for u in factors)
     _sweep.sweep(_ready_samples(X, dtype), factors, ready(core), ready(center), ready(scale), outs)
     return [
         _samples_first(out.reshape((*shape, n))) for out, shape in zip(outs, shapes, strict=True)
@@ -65,9 +65,12 @@ def project(
 
 
 def _ready_samples(X: np.ndarray, dtype: Any) -> np.ndarray:
-    """The batch as the sweep takes it: samples may lie apart, each must be in one piece."""
+    """The batch as the sweep takes it: samples may lie apart, each must be in one piece.
+
+    Arrays that came over a network may start at any byte.
+    """
     apart = X.dtype == dtype and X[:1].flags.c_contiguous and X.strides[0] % X.itemsize == 0
-    return X if apart else np.ascontiguousarray(X, dtype=dtype)
+    return X if apart and X.flags.aligned else np.require(X, dtype, ["C", "A"])
 
 
 def _samples_first(array: np.ndarray) -> np.ndarray:

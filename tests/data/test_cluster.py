@@ -1,0 +1,102 @@
+"""Fits on worker processes: killed, added, remote."""
+
+import os
+import random
+import signal
+import threading
+import time
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import tauten as tt
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def block(seed):
+    """Some samples, made where they are: if they are lost, they are made again."""
+    return np.random.default_rng(seed).normal(size=(250, 10, 10, 10))
+
+
+@pytest.fixture(scope="module", name="X")
+def samples():
+    blocks = [dask.delayed(block)(seed) for seed in range(8)]
+    parts = [da.from_delayed(b, (250, 10, 10, 10), dtype=float) for b in blocks]
+    return da.concatenate(parts)
+
+
+@pytest.fixture(scope="module")
+def y():
+    rng = np.random.default_rng(0)
+    signal = np.concatenate([block(seed)[:, 0, 0, 0] for seed in range(8)])
+    return signal + rng.standard_t(2, size=2000)
+
+
+@pytest.fixture(scope="module")
+def expected(y):
+    return fit(np.concatenate([block(seed) for seed in range(8)]), y)
+
+
+def fit(X, y):
+    """Long enough for something to happen meanwhile."""
+    return tt.TensorRegressor(rank=1, solver="newton:n_iter=25,tol=0.0").fit(X, y).coef_
+
+
+def test_the_answer_is_the_one_in_memory(client, X, y, expected):
+    np.testing.assert_allclose(fit(X, y), expected, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("runs", [2, pytest.param(100, marks=pytest.mark.slow)])
+def test_a_worker_is_killed(runs, client, X, y, expected):
+    rng = random.Random(0)
+    for _ in range(runs):
+        client.wait_for_workers(2, timeout=60)
+        pids = [info["pid"] for info in client.run(_about).values()]
+        killer = threading.Timer(rng.uniform(0.1, 2.0), _kill, [rng.choice(pids)])
+        killer.start()
+        found = fit(X, y)
+        killer.join()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+
+
+def test_a_worker_is_added(client, X, y, expected):
+    adder = threading.Timer(0.3, client.cluster.scale, [3])
+    adder.start()
+    found = fit(X, y)
+    adder.join()
+    client.wait_for_workers(3, timeout=60)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+    client.cluster.scale(2)
+
+
+def test_nothing_is_left_on_the_workers(client, X, y):
+    fit(X, y)
+    deadline = time.monotonic() + 20
+    while client.run_on_scheduler(_held) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert client.run_on_scheduler(_held) == []
+
+
+def _about():
+    return {"pid": os.getpid()}
+
+
+def _kill(pid):
+    os.kill(pid, signal.SIGKILL)
+
+
+def _held(dask_scheduler):
+    return [key for key in dask_scheduler.tasks if str(key).startswith("tauten")]
