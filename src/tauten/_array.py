@@ -55,6 +55,14 @@ def to_numpy(array: Array) -> np.ndarray:
     return np.asarray(array)
 
 
+def take(array: Array, rows: slice | np.ndarray) -> Array:
+    """Some samples of an array: a view, if they are a slice."""
+    if isinstance(rows, slice) or is_numpy(array):
+        return array[rows, ...]
+    xp, device = namespace(array), array_api_compat.device(array)
+    return xp.take(array, xp.asarray(rows, device=device), axis=0)
+
+
 def reshape(array: Array, shape: tuple[int, ...]) -> Array:
     """An array in another shape; a view where that can be."""
     if is_numpy(array):  # the standard's wrapper costs more than the reshaping itself

@@ -19,7 +19,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from . import report
-from ._array import Array, like, namespace, quiet, to_numpy
+from ._array import Array, is_foreign, like, namespace, quiet, take, to_numpy
 from ._checks import (
     check_classes,
     check_covariates,
@@ -341,6 +341,7 @@ class _TensorGLM(_TensorModel):
         sample_weight: Any = None,
         **data: Any,
     ) -> tuple[Problem, Tucker]:
+        X = to_numpy(X) if is_foreign(X) else X  # what is made of a fit is numpy's
         samples = check_samples(self, X, anywhere=True)
         self._fitted_covariates(covariates, samples)
         problem = self._problem(samples, self._response(y), self.loss_, covariates, sample_weight)
@@ -353,13 +354,14 @@ class _TensorGLM(_TensorModel):
 
     def _point(self, problem: Problem) -> Tucker:
         """The fit as a point of a problem, with the intercept at the problem's centre."""
-        linear, center = self.covariate_coef_, problem.design.center
-        if center is not None:
-            shift = Covariate().predict(self.tucker_, center[None, ...])
-            linear = namespace(shift).concat([self.intercept_[None, ...] + shift, linear])
+        theta, center = self._affine().map(to_numpy), problem.design.center
         if problem.data.Z is None:
-            return self.tucker_
-        return replace(self._affine(), linear=linear)
+            return theta.tucker
+        if center is None:
+            return theta
+        shift = Covariate().predict(theta.tucker, center[None, ...])
+        rows = [to_numpy(self.intercept_)[None, ...] + shift, theta.linear]
+        return replace(theta, linear=np.concatenate(rows))
 
     def _set_linear(self, theta: Tucker, center: Array | None, shape: tuple[int, ...]) -> None:
         """Undo the centring: the intercept is at X = 0, not at the centre."""
@@ -885,7 +887,7 @@ def _center(data: Samples) -> Array:
     """Entrywise (weighted) median over (some of) the samples: any centre will do, this is safe."""
     pilot = data.sample(PILOT_SIZE)
     rows = np.linspace(0, pilot.X.shape[0] - 1, min(pilot.X.shape[0], CENTER_SIZE)).astype(int)
-    X = to_numpy(pilot.X[rows, ...])
+    X = to_numpy(take(pilot.X, rows))
     if pilot.weight is None:
         return data.like(np.median(X, axis=0))
     order = np.argsort(X, axis=0)

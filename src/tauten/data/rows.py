@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._array import Array, is_numpy, namespace
+from .._array import Array, is_numpy, namespace, take
 from .base import Chunk, Samples, add_up
 from .threads import Team
 
@@ -136,7 +136,7 @@ class Rows(Samples):
 
     def _chunk(self, rows: slice | np.ndarray, start: int, kept: list[Any] | None = None) -> Chunk:
         X, y, Z, weight = (
-            None if a is None else a[rows, ...] for a in (self.X, self.y, self.Z, self.weight)
+            None if a is None else take(a, rows) for a in (self.X, self.y, self.Z, self.weight)
         )
         return Chunk(X, y, Z, weight, start, [] if kept is None else kept)
 
