@@ -5,7 +5,7 @@
     python benchmarks/scale.py scheduler
 
 `disk` fits X of `size` bytes in a process whose address space is too small to hold it; its time is
-compared with reading the file as often. `dask` compares two worker processes with one, and dask with
+compared with reading the file as often. `dask` compares two worker processes with one and dask with
 a fit in memory, and weighs what travels. `scheduler` times passes of 1,000 empty tasks.
 """
 
@@ -59,7 +59,7 @@ def fit_file(path: Path, memory: str, space: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
     with h5py.File(path) as file:
         begin = time.perf_counter()
-        model = tt.TensorRegressor(rank=2, memory=memory).fit(file["X"], file["y"])
+        model = tt.TensorRegressor(rank=1, memory=memory).fit(file["X"], file["y"])
         seconds = time.perf_counter() - begin
     rss = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = {"seconds": seconds, "passes": model.result_.n_passes, "rss": rss}
