@@ -149,7 +149,7 @@ def test_tasks_have_names_to_read(data):
 
     with Names():
         tt.TensorRegressor(rank=1).fit(chunked(data.X, 30), data.y)
-    assert {"tauten-load", "tauten-sum", "tauten-add", "tauten-pick", "tauten-rows"} <= names
+    assert {"tauten-load", "tauten-sum", "tauten-add", "tauten-pick"} <= names
 
 
 def test_blocks_are_loaded_once(data):
