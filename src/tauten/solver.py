@@ -47,6 +47,9 @@ class Iteration:
     truncated: tuple[float, ...]
 
 
+DIVERGED = "diverged"  # how the reason of such an end begins
+
+
 @dataclass(frozen=True)
 class Result:
     """What a solver returns.
@@ -72,6 +75,11 @@ class Result:
     reason: str
     history: list[Iteration]
     n_passes: float = 0.0
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the steps grew without bound: theta is then of no use."""
+        return self.reason.startswith(DIVERGED)
 
 
 @dataclass
@@ -188,8 +196,8 @@ class Solver(Registered):
             if runaway:
                 return result(
                     False,
-                    f"diverged at iteration {t}: the steps grow without bound. Try a smaller step, "
-                    f"a better start, or a smaller threshold",
+                    f"{DIVERGED} at iteration {t}: the steps grow without bound. Try a smaller "
+                    f"step, a better start, or a smaller threshold",
                 )
             new = self.gauge(new)
             change = relative_change(new, theta)

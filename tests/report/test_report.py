@@ -257,17 +257,15 @@ def test_a_good_fit_has_no_warnings(rng):
 def test_choices_in_words():
     X, y = heavy(120, (3, 3))
     chosen = tt.TensorRegressor(robust="truncate:tau=cv").fit(X, y)
-    fit = fit_of(chosen, X, y)
-    assert f"has the least robust BIC of {len(chosen.rank_path_.ranks)} ranks" in words.rank_choice(
-        fit
-    )
-    told = " ".join(words.thresholds(fit))
+    tried = len(chosen.rank_path_.ranks)
+    assert f"has the least robust BIC of {tried} ranks" in words.rank_choice(chosen)
+    told = " ".join(words.thresholds(chosen))
     assert f"least error of {len(chosen.cv_results_.taus)} in five folds" in told
     plain = tt.TensorRegressor(rank=1, robust="none")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         plain.fit(X, y)
-    assert "not robust" in words.thresholds(fit_of(plain, X, y))[0]
+    assert "not robust" in words.thresholds(plain)[0]
 
 
 def test_tails_in_words(rng):

@@ -1,9 +1,11 @@
-"""Models in files: one open file, without pickle.
+"""Models in files, and data from files; without pickle.
 
-A file is a zip archive in numpy's npz layout: ``model.json`` says what the model is, and one
-``.npy`` member holds each of its arrays. Its last 64 bytes, the archive's comment, are the SHA-256
-of all the bytes before them. Nothing in a file names code: classes are looked up by name in a fixed
-list and in the registries of losses, robust gradients and solvers.
+The file of a model is a zip archive in numpy's npz layout: ``model.json`` says what the model is,
+and one ``.npy`` member holds each of its arrays. Its last 64 bytes, the archive's comment, are the
+SHA-256 of all the bytes before them. Nothing in a file names code: classes are looked up by name in
+a fixed list and in the registries of losses, robust gradients and solvers.
+
+:func:`read` reads data, and :func:`open_arrays` says what a file holds.
 """
 
 from __future__ import annotations
@@ -14,10 +16,22 @@ from typing import Any
 
 from .._files import write_whole
 from .._versions import VERSION
-from .archive import ModelFileError, pack, unpack
+from .archive import ModelFileError, is_model, pack, unpack
 from .codec import Decoder, Encoder
+from .dataset import Dataset, read
+from .limits import DataFileError
+from .sources import open_arrays
 
-__all__ = ["ModelFileError", "load", "save"]
+__all__ = [
+    "DataFileError",
+    "Dataset",
+    "ModelFileError",
+    "is_model",
+    "load",
+    "open_arrays",
+    "read",
+    "save",
+]
 
 FORMAT = 1  # raised when files change in a way that older versions cannot read
 

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import io
-import math
+import os
 import re
 import zipfile
 from collections.abc import Sequence
 
 import numpy as np
 
+from .npy import claimed_bytes, header
+
 TEXT = "model.json"
 KINDS = "biufUMm"  # numbers, strings and times: what an array in a file may hold
 SEAL = 64  # hexadecimal digits of a SHA-256
 MAGIC = b"PK\x03\x04"
+NAME_AT = 30  # where a zip archive has the name of its first member
 
 
 class ModelFileError(ValueError):
@@ -36,6 +39,15 @@ def pack(text: str, arrays: Sequence[np.ndarray]) -> bytes:
             archive.writestr(zipfile.ZipInfo(_member(k)), _to_bytes(array))
         archive.comment = b"0" * SEAL
     return seal(buffer.getvalue())
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Say whether a file looks like one written by :func:`tauten.save`, by its first bytes."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        start = file.read(NAME_AT + len(TEXT))
+    return start.startswith(MAGIC) and start[NAME_AT:] == TEXT.encode()
 
 
 def seal(data: bytes) -> bytes:
@@ -87,17 +99,10 @@ def _to_bytes(array: np.ndarray) -> bytes:
 def _from_bytes(content: bytes) -> np.ndarray:
     """Read an array; nothing is allocated before its header agrees with what is there."""
     buffer = io.BytesIO(content)
-    version = np.lib.format.read_magic(buffer)
-    if version not in {(1, 0), (2, 0)}:
-        raise ModelFileError(f"an array has the unknown layout {version}")
-    read = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    shape, fortran, dtype = read[version](buffer)
+    shape, fortran, dtype = found = header(buffer)
     if dtype.kind not in KINDS or fortran:
         raise ModelFileError(f"an array has the type {dtype!s:.40}, which a model has no use for")
     rest = content[buffer.tell() :]
-    if any(size < 0 for size in shape) or math.prod(shape) * dtype.itemsize != len(rest):
+    if claimed_bytes(found) != len(rest):
         raise ModelFileError(f"an array claims the shape {shape!s:.80}, but has {len(rest)} bytes")
     return np.frombuffer(rest, dtype).reshape(shape).copy()

@@ -9,10 +9,11 @@ from typing import Any
 
 from .. import _html
 from .._files import check_writable
+from .describe import describe, describe_array
 from .fit import Fit
 from .sections import SECTIONS, lead
 
-__all__ = ["write"]
+__all__ = ["describe", "describe_array", "write"]
 
 
 def write(
@@ -69,12 +70,10 @@ def write(
     ...     "Who was cut" in page.read_text(encoding="utf-8")
     True
     """
-    try:
-        import matplotlib as mpl
-        import matplotlib.style
-    except ImportError as error:
-        raise ImportError('a report needs matplotlib: pip install "tauten[plot]"') from error
-    check_writable(path)
+    check_possible(path)
+    import matplotlib as mpl
+    import matplotlib.style
+
     data = {"covariates": covariates, "sample_weight": sample_weight}
     data = {name: value for name, value in data.items() if value is not None}
     names: dict[str, Any] = {"sample_names": sample_names, "mode_names": mode_names}
@@ -88,3 +87,12 @@ def write(
         lead=lead(fit),
     )
     return _html.write(path, page)
+
+
+def check_possible(path: str | os.PathLike[str]) -> None:
+    """Raise if a report could not be drawn or written: before a fit, or the report's own work."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError('a report needs matplotlib: pip install "tauten[plot]"') from error
+    check_writable(path)

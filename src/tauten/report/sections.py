@@ -80,10 +80,10 @@ def _response(fit: Fit) -> str:
 
 def choices(fit: Fit) -> Html:
     """Rank and thresholds, and why."""
-    found = [paragraph(words.rank_choice(fit))]
-    found.append(element("ul", *(element("li", text) for text in words.thresholds(fit))))
+    found = [paragraph(words.rank_choice(fit.model))]
+    found.append(element("ul", *(element("li", text) for text in words.thresholds(fit.model))))
     if len(getattr(getattr(fit.model, "rank_path_", None), "ranks", [])) > 1:
-        alt = f"The ranks tried, best first. {words.rank_choice(fit)}"
+        alt = f"The ranks tried, best first. {words.rank_choice(fit.model)}"
         found.append(_picture(lambda ax: plot.rank_path(fit.model, ax=ax), alt, (6.5, 3.8)))
     if hasattr(fit.model, "cv_results_"):
         alt = "Cross-validated error of each threshold tried, with the chosen one marked."

@@ -35,9 +35,9 @@ def tail(name: str, index: TailIndex | None) -> str:
     return f"{name}: moderate or light tails, {found}."
 
 
-def rank_choice(fit: Fit) -> str:
+def rank_choice(model: Any) -> str:
     """Say how the rank came about."""
-    model, rank = fit.model, shape(fit.theta.rank)
+    rank = shape(model.rank_)
     path = getattr(model, "rank_path_", None)
     if path is None:
         return f"The rank, {rank}, was given."
@@ -48,19 +48,19 @@ def rank_choice(fit: Fit) -> str:
     return f"The rank, {rank}, has the least {rule} of {tried}{gap}."
 
 
-def thresholds(fit: Fit) -> list[str]:
+def thresholds(model: Any) -> list[str]:
     """Say which thresholds are in use, and what they were chosen by."""
-    robust = fit.model.robust_
+    robust = model.robust_
     if robust.name == "none":
         return ["Nothing is bent: this is the ordinary mean of the gradients, which is not robust."]
     found = [f"Robust gradient: “{robust.name}”, {_bounds(robust)}."]
     nu, omega, tau = (getattr(robust, name, None) for name in ("nu_", "omega_", "tau_"))
-    if omega is not None and not fit.direct:
+    if omega is not None and hasattr(model, "sample_shape_"):  # PCA has no covariates
         found.append(_shrinking(omega))
     if nu is not None:
         found.append(_bending(robust, nu))
     if tau is not None:
-        found.append(_truncating(fit, tau))
+        found.append(_truncating(model, tau))
     return found
 
 
@@ -85,12 +85,12 @@ def _bending(robust: Any, nu: float) -> str:
     return f"Residuals are bent by the “{family}” score at ν = {number(nu)}{why}."
 
 
-def _truncating(fit: Fit, tau: Any) -> str:
+def _truncating(model: Any, tau: Any) -> str:
     sizes = np.concatenate([np.ravel(t) for t in (tau if isinstance(tau, list) else [tau])])
-    rule = getattr(fit.model.robust_, "tau", None)
+    rule = getattr(model.robust_, "tau", None)
     why = f", by the rule “{rule}”" if isinstance(rule, str) else ", as given"
-    if hasattr(fit.model, "cv_results_"):
-        why = f", which has the least error of {len(fit.model.cv_results_.taus)} in five folds"
+    if hasattr(model, "cv_results_"):
+        why = f", which has the least error of {len(model.cv_results_.taus)} in five folds"
     if np.isinf(sizes).all():
         return f"Gradient entries are not truncated (τ = ∞){why}."
     low, high = sizes[np.isfinite(sizes)].min(), sizes[np.isfinite(sizes)].max()

@@ -1,0 +1,116 @@
+"""Folders of images or of NIfTI volumes: a sample per file, classes in subfolders."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .limits import DataFileError, check_claim, check_memory, missing_extra, reading
+
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".pgm", ".ppm", ".webp")
+VOLUMES = (".nii", ".nii.gz")
+FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "GIF", "PPM", "WEBP")  # EPS would start a program
+FOLDER, NAME = "folder", "name"
+
+
+class Folder(Mapping[str, np.ndarray]):
+    """The files of a folder and of its subfolders, in the order of their names.
+
+    Its arrays are ``""``, the samples; ``"folder"``, the subfolder that each lies in; ``"name"``.
+
+    Parameters
+    ----------
+    path : str
+    size : sequence of int, optional
+        Height and width to resize images to. By default they must all have one size.
+    """
+
+    def __init__(self, path: str, size: Sequence[int] | None = None) -> None:
+        self.path, self.size = Path(path), size
+        self._files = sorted(self._find())
+        kinds = {file.name.lower().endswith(VOLUMES) for file in self._files}
+        if not kinds:
+            raise DataFileError("neither it nor its subfolders hold images or NIfTI files")
+        if len(kinds) > 1:
+            raise DataFileError("it holds both images and NIfTI files: part them")
+        self.volumes = kinds.pop()
+
+    def _find(self) -> Iterator[Path]:
+        for file in (*self.path.glob("*"), *self.path.glob("*/*")):
+            hidden = any(part.startswith(".") for part in file.relative_to(self.path).parts)
+            if not hidden and file.name.lower().endswith(IMAGES + VOLUMES) and file.is_file():
+                yield file
+
+    @property
+    def has_subfolders(self) -> bool:
+        """Whether every file lies in a subfolder."""
+        return all(file.parent != self.path for file in self._files)
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        if key == NAME:
+            return np.array([file.relative_to(self.path).as_posix() for file in self._files])
+        if key == FOLDER and self.has_subfolders:
+            return np.array([file.parent.name for file in self._files])
+        if key != "":
+            raise KeyError(key)
+        return _stack(self._files, self.size, self.volumes)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["", *([FOLDER] if self.has_subfolders else []), NAME])
+
+    def __len__(self) -> int:
+        return 2 + self.has_subfolders
+
+
+def _stack(files: Sequence[Path], size: Sequence[int] | None, volumes: bool) -> np.ndarray:
+    """Samples of one shape, in single precision, which is all that scanners and cameras give."""
+    samples: np.ndarray | None = None
+    for k, file in enumerate(files):
+        with reading(file):
+            sample = read_volume(file) if volumes else read_image(file, size)
+            if samples is None:
+                check_memory("the folder", 4 * len(files) * sample.size)
+                samples = np.empty((len(files), *sample.shape), np.float32)
+            if sample.shape != samples.shape[1:]:
+                hint = "Register them to one grid" if volumes else "Give a size to resize them to"
+                raise DataFileError(
+                    f"its shape is {sample.shape}, but the first file's {samples.shape[1:]}. {hint}"
+                )
+            samples[k] = sample
+    assert samples is not None  # a folder without files is not opened
+    return samples
+
+
+def read_image(path: str | os.PathLike[str], size: Sequence[int] | None = None) -> np.ndarray:
+    """Return an image (height, width) in grey, from 0 (black) to 1 (white)."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise missing_extra("pillow", "images") from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        with Image.open(path, formats=FORMATS) as image:
+            wide = image.mode.startswith("I")  # 16 bits
+            grey = image.convert("F") if wide else image.convert("L").convert("F")
+    if size is not None:
+        grey = grey.resize((size[1], size[0]), Image.Resampling.BILINEAR)
+    return np.asarray(grey, np.float32) / (65535 if wide else 255)
+
+
+def read_volume(path: str | os.PathLike[str]) -> np.ndarray:
+    """Return the voxels of a NIfTI file."""
+    try:
+        import nibabel
+    except ImportError as error:
+        raise missing_extra("nibabel", "NIfTI files") from error
+    image: Any = nibabel.load(path)
+    bytes_claimed = math.prod(image.shape) * image.get_data_dtype().itemsize
+    check_claim("the volume", bytes_claimed, os.path.getsize(path))
+    check_memory("the volume", 4 * math.prod(image.shape))
+    return np.asarray(image.dataobj, np.float32)

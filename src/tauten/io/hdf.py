@@ -1,0 +1,122 @@
+"""HDF5 files, opened and not read; and MATLAB's, whose version 7.3 are HDF5 in disguise."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .limits import DataFileError, check_claim, check_memory, missing_extra
+
+
+def _datasets(path: str) -> dict[str, Any]:
+    """The datasets of an HDF5 file by their paths in it; links to other files are not followed."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise missing_extra("h5py", "HDF5 files") from error
+    found: dict[str, Any] = {}
+
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and not name.startswith("#"):  # MATLAB's own
+            found[name] = item
+
+    h5py.File(path, "r").visititems(visit)
+    return found
+
+
+class Hdf(Mapping[str, Any]):
+    """The datasets of an HDF5 file, as they are; strings in memory."""
+
+    def __init__(self, path: str) -> None:
+        self._datasets = _datasets(path)
+
+    def __getitem__(self, key: str) -> Any:
+        import h5py
+
+        dataset = self._datasets[key]
+        if dataset.external:
+            raise DataFileError(f"dataset {key!r} lies in another file: give that one")
+        if dataset.shape is None:
+            raise DataFileError(f"dataset {key!r} is empty")
+        check_claim(f"dataset {key!r}", dataset.nbytes, dataset.id.get_storage_size())
+        if h5py.check_string_dtype(dataset.dtype):
+            return np.asarray(dataset.asstr()[()]).astype(str)
+        return dataset
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._datasets)
+
+    def __len__(self) -> int:
+        return len(self._datasets)
+
+
+def open_mat(path: str) -> Mapping[str, np.ndarray]:
+    """Open a MATLAB file of any version."""
+    from scipy.io import matlab
+
+    with open(path, "rb") as file:
+        version = matlab.matfile_version(file)
+    return _Mat73(path) if version[0] == 2 else _Mat(path)
+
+
+class _Mat(Mapping[str, np.ndarray]):
+    """The variables of a MATLAB file up to version 7, each read when asked for."""
+
+    def __init__(self, path: str) -> None:
+        from scipy.io import whosmat
+
+        self._path = path
+        self._shapes = {name: shape for name, shape, _ in whosmat(path)}
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        from scipy.io import loadmat
+
+        claimed = math.prod(self._shapes[key]) * 8
+        check_claim(f"variable {key!r}", claimed, os.path.getsize(self._path))
+        check_memory(f"variable {key!r}", claimed)
+        value = loadmat(self._path, variable_names=[key], chars_as_strings=True)[key]
+        if not isinstance(value, np.ndarray):
+            raise DataFileError(f"variable {key!r} is sparse: save full({key}) instead")
+        if value.dtype == object:
+            return _words(key, [np.ravel(cell) for cell in value.flat])
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._shapes)
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+
+def _words(key: str, cells: list[np.ndarray]) -> np.ndarray:
+    """A cell array of strings as an array of strings."""
+    if not all(cell.dtype.kind == "U" and cell.size <= 1 for cell in cells):
+        raise DataFileError(f"variable {key!r} is a cell array of other things than strings")
+    return np.array([str(cell[0]) if cell.size else "" for cell in cells])
+
+
+class _Mat73(Mapping[str, np.ndarray]):
+    """The variables of a MATLAB file of version 7.3, with MATLAB's order of axes."""
+
+    def __init__(self, path: str) -> None:
+        self._datasets = _datasets(path)
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        dataset = self._datasets[key]
+        check_claim(f"variable {key!r}", dataset.nbytes, dataset.id.get_storage_size())
+        check_memory(f"variable {key!r}", dataset.nbytes)
+        if dataset.dtype.kind not in "biuf":
+            cells = [dataset.file[cell][()] for cell in np.ravel(dataset[()])]
+            texts = ["".join(map(chr, np.ravel(cell))) for cell in cells]
+            return _words(key, [np.array([text]) for text in texts])
+        return np.asarray(dataset[()]).T  # written column by column
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._datasets)
+
+    def __len__(self) -> int:
+        return len(self._datasets)
