@@ -14,10 +14,10 @@ from typing import Any
 from numpy.linalg import LinAlgError
 
 from .._versions import VERSION
-from . import completion, demo, fit, inspect, predict, simulate
+from . import completion, demo, fit, inspect, predict, reproduce, simulate
 from .options import FitFailedError, Parser
 
-COMMANDS = (fit, predict, inspect, simulate, demo, completion)
+COMMANDS = (fit, predict, inspect, simulate, reproduce, demo, completion)
 FAILURES = (FitFailedError, LinAlgError, ArithmeticError, MemoryError)
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError)
 LONGEST = 600  # characters of a message
@@ -45,26 +45,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if argv is None else list(argv)
     debug = "--debug" in arguments
+    code = 0
     try:
         with _warnings_told():
             options = parser().parse_args(arguments)
             options.run(options)
             sys.stdout.flush()
     except SystemExit as end:  # argparse, after --help and --version
-        return int(end.code or 0)
+        code = int(end.code or 0)
     except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:  # the reader, such as head, wanted no more
+        code = 130
+    except BrokenPipeError:  # the reader, such as head, wants no more
         with contextlib.suppress(OSError, ValueError):  # so that Python's own flush says nothing
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except FAILURES as error:
-        return _tell(f"the fit failed: {_words(error)}", 1, debug)
+        code = _tell(f"the fit failed: {_words(error)}", 1, debug)
     except BAD_INPUT as error:
-        return _tell(_words(error), 2, debug)
+        code = _tell(_words(error), 2, debug)
     except Exception as error:  # never a traceback, unless it is asked for
-        return _tell(f"unexpected {_words(error)}. --debug shows where", 1, debug)
-    return 0
+        code = _tell(f"unexpected {_words(error)}. --debug shows where", 1, debug)
+    return code
 
 
 def parser() -> Parser:
@@ -93,7 +93,7 @@ def _warnings_told() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        warnings.showwarning = tell
+        warnings.showwarning = tell  # type: ignore[assignment] # of its arguments, one is told
         yield
 
 

@@ -39,7 +39,8 @@ def run(options: argparse.Namespace) -> None:
     check_outputs(options.output, inputs=[options.model, options.data])
     model = io.load(options.model)
     if not hasattr(model, "tucker_"):
-        raise ValueError(f"{options.model!r} holds a {type(model).__name__}, which predicts nothing")
+        kind = type(model).__name__
+        raise ValueError(f"{options.model!r} holds no fit that predicts, but a {kind}")
     shape = getattr(model, "sample_shape_", None)
     changes = {} if shape is None else {"shape": options.shape or shape}
     if shape is not None and len(shape) == 2:

@@ -38,7 +38,9 @@ def add(commands: Any) -> Parser:
     add("--covariates", default="normal", help="distribution of X")
     add("--noise", default="normal", help="distribution of the noise")
     add("--contamination", type=float, default=0.0, help="share of outliers")
-    command.suggest("--kind", values=["adversarial", "random"], default="adversarial", help="of outliers")
+    command.suggest(
+        "--kind", values=["adversarial", "random"], default="adversarial", help="of outliers"
+    )
     add("--seed", type=int, default=0, help="default: 0")
     add("-o", "--output", metavar="FILE", help=".npz (with the truth) or .csv file")
     return command

@@ -66,9 +66,10 @@ def read(
         are not used otherwise.
     y, covariates, weights, names : str, optional
         Name of an array or column in the same file; ``"file"`` or ``"file:name"`` for one in
-        another; of a table, also a pattern of columns. Several covariates are parted by commas. In a folder of images or volumes,
-        ``"folder"`` is the subfolder that each lies in, and ``"name"`` the file. For y, ``"auto"``
-        is ``"y"`` or ``"folder"`` where there is such a thing, and None leaves it out.
+        another; of a table, also a pattern of columns. Several covariates are parted by commas.
+        In a folder of images or volumes, ``"folder"`` is the subfolder that each lies in, and
+        ``"name"`` the file. For y, ``"auto"`` is ``"y"`` or ``"folder"`` where there is such a
+        thing, and None leaves it out.
     ignore : str, optional
         Patterns of columns of the table to leave out of x.
     match : str, optional

@@ -105,9 +105,12 @@ def describe_array(array: Any) -> str:
     if not finite.size:
         return f"{head}{told}"
     low, middle, high = np.quantile(finite, [0, 0.5, 1])
-    tails = words.tail("tails", hill_index(finite - middle)).rstrip(".").split(". ")[0]
-    span = f"{number(low)} to {number(high)}, median {number(middle)}"
-    return f"{head}: {span}{told}; {tails.removeprefix('tails: ')}"
+    span = f"{head}: {number(low)} to {number(high)}, median {number(middle)}{told}"
+    index = hill_index(finite - middle)
+    if index is None:  # too few values to tell
+        return span
+    tails = words.tail("", index).removeprefix(": ").partition(". ")[0].rstrip(".")
+    return f"{span}; {tails}"
 
 
 def _first(array: Any) -> np.ndarray:
