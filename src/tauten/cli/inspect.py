@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 from .. import io, report
-from ..io.limits import reading
 from .options import Parser, size
 
 EPILOG = """examples:
@@ -39,8 +38,6 @@ def run(options: argparse.Namespace) -> None:
         return
     arrays = io.open_arrays(options.file, size=options.size)
     for name in list(arrays)[:MOST]:
-        with reading(options.file):
-            told = report.describe_array(arrays[name])
-        sys.stdout.write(f"{name or 'array'}: {told}\n")
+        sys.stdout.write(f"{name or 'array'}: {report.describe_array(arrays[name])}\n")
     if len(arrays) > MOST:
         sys.stdout.write(f"and {len(arrays) - MOST} more\n")

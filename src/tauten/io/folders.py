@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .arrays import Arrays
 from .limits import DataFileError, check_claim, check_memory, missing_extra, reading
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".gif", ".pgm", ".ppm", ".webp")
@@ -19,10 +20,11 @@ FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "GIF", "PPM", "WEBP")  # EPS would star
 FOLDER, NAME = "folder", "name"
 
 
-class Folder(Mapping[str, np.ndarray]):
+class Folder(Arrays):
     """The files of a folder and of its subfolders, in the order of their names.
 
-    Its arrays are ``""``, the samples; ``"folder"``, the subfolder that each lies in; ``"name"``.
+    Its arrays are ``""``, the samples; ``"folder"``, the subfolder that each lies in, where all do;
+    and ``"name"``.
 
     Parameters
     ----------
@@ -32,40 +34,30 @@ class Folder(Mapping[str, np.ndarray]):
     """
 
     def __init__(self, path: str, size: Sequence[int] | None = None) -> None:
-        self.path, self.size = Path(path), size
-        self._files = sorted(self._find())
-        kinds = {file.name.lower().endswith(VOLUMES) for file in self._files}
+        folder, self.size = Path(path), size
+        files = sorted(_find(folder))
+        kinds = {file.name.lower().endswith(VOLUMES) for file in files}
         if not kinds:
             raise DataFileError("neither it nor its subfolders hold images or NIfTI files")
         if len(kinds) > 1:
             raise DataFileError("it holds both images and NIfTI files: part them")
         self.volumes = kinds.pop()
+        members: dict[str, Any] = {"": files}
+        if all(file.parent != folder for file in files):
+            members[FOLDER] = [file.parent.name for file in files]
+        members[NAME] = [file.relative_to(folder).as_posix() for file in files]
+        super().__init__(path, members)
 
-    def _find(self) -> Iterator[Path]:
-        for file in (*self.path.glob("*"), *self.path.glob("*/*")):
-            hidden = any(part.startswith(".") for part in file.relative_to(self.path).parts)
-            if not hidden and file.name.lower().endswith(IMAGES + VOLUMES) and file.is_file():
-                yield file
+    def read(self, key: str, member: Any) -> np.ndarray:
+        """Read the samples; names are there already."""
+        return np.array(member) if key else _stack(member, self.size, self.volumes)
 
-    @property
-    def has_subfolders(self) -> bool:
-        """Whether every file lies in a subfolder."""
-        return all(file.parent != self.path for file in self._files)
 
-    def __getitem__(self, key: str) -> np.ndarray:
-        if key == NAME:
-            return np.array([file.relative_to(self.path).as_posix() for file in self._files])
-        if key == FOLDER and self.has_subfolders:
-            return np.array([file.parent.name for file in self._files])
-        if key != "":
-            raise KeyError(key)
-        return _stack(self._files, self.size, self.volumes)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(["", *([FOLDER] if self.has_subfolders else []), NAME])
-
-    def __len__(self) -> int:
-        return 2 + self.has_subfolders
+def _find(folder: Path) -> Iterator[Path]:
+    for file in (*folder.glob("*"), *folder.glob("*/*")):
+        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+        if not hidden and file.name.lower().endswith(IMAGES + VOLUMES) and file.is_file():
+            yield file
 
 
 def _stack(files: Sequence[Path], size: Sequence[int] | None, volumes: bool) -> np.ndarray:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from .arrays import Arrays
 from .limits import DataFileError, check_claim, check_memory, missing_extra
 
 
@@ -28,33 +28,31 @@ def _datasets(path: str) -> dict[str, Any]:
     return found
 
 
-class Hdf(Mapping[str, Any]):
+def _check(key: str, dataset: Any) -> None:
+    if dataset.external:
+        raise DataFileError(f"dataset {key!r} lies in another file: give that one")
+    if dataset.shape is None:
+        raise DataFileError(f"dataset {key!r} is empty")
+    check_claim(f"dataset {key!r}", dataset.nbytes, dataset.id.get_storage_size())
+
+
+class Hdf(Arrays):
     """The datasets of an HDF5 file, as they are; strings in memory."""
 
     def __init__(self, path: str) -> None:
-        self._datasets = _datasets(path)
+        super().__init__(path, _datasets(path))
 
-    def __getitem__(self, key: str) -> Any:
+    def read(self, key: str, member: Any) -> Any:
+        """Return an open dataset, or an array of strings."""
         import h5py
 
-        dataset = self._datasets[key]
-        if dataset.external:
-            raise DataFileError(f"dataset {key!r} lies in another file: give that one")
-        if dataset.shape is None:
-            raise DataFileError(f"dataset {key!r} is empty")
-        check_claim(f"dataset {key!r}", dataset.nbytes, dataset.id.get_storage_size())
-        if h5py.check_string_dtype(dataset.dtype):
-            return np.asarray(dataset.asstr()[()]).astype(str)
-        return dataset
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._datasets)
-
-    def __len__(self) -> int:
-        return len(self._datasets)
+        _check(key, member)
+        if h5py.check_string_dtype(member.dtype):
+            return np.asarray(member.asstr()[()]).astype(str)
+        return member
 
 
-def open_mat(path: str) -> Mapping[str, np.ndarray]:
+def open_mat(path: str) -> Arrays:
     """Open a MATLAB file of any version."""
     from scipy.io import matlab
 
@@ -63,33 +61,26 @@ def open_mat(path: str) -> Mapping[str, np.ndarray]:
     return _Mat73(path) if version[0] == 2 else _Mat(path)
 
 
-class _Mat(Mapping[str, np.ndarray]):
+class _Mat(Arrays):
     """The variables of a MATLAB file up to version 7, each read when asked for."""
 
     def __init__(self, path: str) -> None:
         from scipy.io import whosmat
 
-        self._path = path
-        self._shapes = {name: shape for name, shape, _ in whosmat(path)}
+        super().__init__(path, {name: shape for name, shape, _ in whosmat(path)})
 
-    def __getitem__(self, key: str) -> np.ndarray:
+    def read(self, key: str, member: tuple[int, ...]) -> np.ndarray:
         from scipy.io import loadmat
 
-        claimed = math.prod(self._shapes[key]) * 8
-        check_claim(f"variable {key!r}", claimed, os.path.getsize(self._path))
+        claimed = math.prod(member) * 8
+        check_claim(f"variable {key!r}", claimed, os.path.getsize(self.path))
         check_memory(f"variable {key!r}", claimed)
-        value = loadmat(self._path, variable_names=[key], chars_as_strings=True)[key]
+        value = loadmat(self.path, variable_names=[key], chars_as_strings=True)[key]
         if not isinstance(value, np.ndarray):
             raise DataFileError(f"variable {key!r} is sparse: save full({key}) instead")
         if value.dtype == object:
             return _words(key, [np.ravel(cell) for cell in value.flat])
         return value
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._shapes)
-
-    def __len__(self) -> int:
-        return len(self._shapes)
 
 
 def _words(key: str, cells: list[np.ndarray]) -> np.ndarray:
@@ -99,24 +90,17 @@ def _words(key: str, cells: list[np.ndarray]) -> np.ndarray:
     return np.array([str(cell[0]) if cell.size else "" for cell in cells])
 
 
-class _Mat73(Mapping[str, np.ndarray]):
+class _Mat73(Arrays):
     """The variables of a MATLAB file of version 7.3, with MATLAB's order of axes."""
 
     def __init__(self, path: str) -> None:
-        self._datasets = _datasets(path)
+        super().__init__(path, _datasets(path))
 
-    def __getitem__(self, key: str) -> np.ndarray:
-        dataset = self._datasets[key]
-        check_claim(f"variable {key!r}", dataset.nbytes, dataset.id.get_storage_size())
-        check_memory(f"variable {key!r}", dataset.nbytes)
-        if dataset.dtype.kind not in "biuf":
-            cells = [dataset.file[cell][()] for cell in np.ravel(dataset[()])]
+    def read(self, key: str, member: Any) -> np.ndarray:
+        _check(key, member)
+        check_memory(f"variable {key!r}", member.nbytes)
+        if member.dtype.kind not in "biuf":
+            cells = [member.file[cell][()] for cell in np.ravel(member[()])]
             texts = ["".join(map(chr, np.ravel(cell))) for cell in cells]
             return _words(key, [np.array([text]) for text in texts])
-        return np.asarray(dataset[()]).T  # written column by column
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._datasets)
-
-    def __len__(self) -> int:
-        return len(self._datasets)
+        return np.asarray(member[()]).T  # written column by column

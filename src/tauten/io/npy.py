@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 import numpy as np
 
+from .arrays import Arrays
 from .limits import DataFileError, check_claim, check_memory
 
 Header = tuple[tuple[int, ...], bool, np.dtype[Any]]
@@ -48,19 +48,17 @@ def open_npy(path: str) -> dict[str, np.ndarray]:
     return {"": np.load(path, mmap_mode="r", allow_pickle=False)}
 
 
-class Npz(Mapping[str, np.ndarray]):
+class Npz(Arrays):
     """The arrays of a .npz file, each read when asked for."""
 
     def __init__(self, path: str) -> None:
         self._archive = zipfile.ZipFile(path)
-        self._members = {
-            member.filename.removesuffix(".npy"): member
-            for member in self._archive.infolist()
-            if member.filename.endswith(".npy")
-        }
+        members = self._archive.infolist()
+        arrays = [member for member in members if member.filename.endswith(".npy")]
+        super().__init__(path, {member.filename.removesuffix(".npy"): member for member in arrays})
 
-    def __getitem__(self, key: str) -> np.ndarray:
-        member = self._members[key]
+    def read(self, key: str, member: zipfile.ZipInfo) -> np.ndarray:
+        """Read an array, once its header agrees with what is there."""
         with self._archive.open(member) as stream:
             found = header(stream)
             _check_plain(found[2])
@@ -70,12 +68,6 @@ class Npz(Mapping[str, np.ndarray]):
             check_memory(f"array {key!r}", claimed_bytes(found))
         with self._archive.open(member) as stream:
             return np.lib.format.read_array(stream, allow_pickle=False)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._members)
-
-    def __len__(self) -> int:
-        return len(self._members)
 
 
 def _check_plain(dtype: np.dtype[Any]) -> None:

@@ -17,11 +17,14 @@ import numpy as np
 from .limits import DataFileError
 
 STDIN = "-"
+COUNTED = 5  # numbers 0, 1, 2, ... from which a first row counts the columns
 MISSING = {"", "na", "n/a", "nan", "null", "none"}
 
 
 class Table(Mapping[str, np.ndarray]):
     r"""The columns of a table. Without a header they are called "1", "2", ...
+
+    A column whose name is empty is an index, and no part of x.
 
     Examples
     --------
@@ -49,13 +52,16 @@ class Table(Mapping[str, np.ndarray]):
             raise DataFileError("it is empty")
         rows = csv.reader(itertools.chain([first], stream), delimiter=max(",;\t", key=first.count))
         head = [cell.strip() for cell in next(rows)]
-        named = any(_number(cell) is None for cell in head)
+        second = next(rows, [])
+        named = _is_header(head, second)
         names = head if named else [str(k) for k in range(1, len(head) + 1)]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise DataFileError(f"two columns are called {twice!r}: rename one")
         columns = {name: _Column(name) for name in names}
-        for row in rows if named else itertools.chain([head], rows):
+        if not named:
+            _add(head, columns, 1)
+        for row in itertools.chain([second], rows):
             if row:
                 _add(row, columns, rows.line_num)
         return cls(columns)
@@ -74,7 +80,9 @@ class Table(Mapping[str, np.ndarray]):
         names = [
             name
             for name in self
-            if not _matches(name, without) and (not patterns or _matches(name, patterns))
+            if name  # a column without a name is an index, as pandas writes it
+            and not _matches(name, without)
+            and (not patterns or _matches(name, patterns))
         ]
         if not names:
             raise DataFileError(f"no column is left for x; it has {', '.join(self):.200}")
@@ -116,6 +124,24 @@ class _Column:
 
     def values(self) -> np.ndarray:
         return np.array(self.texts if self.is_text else self.numbers)
+
+
+def _is_header(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Tell names of columns from a first row of data.
+
+    Names are texts, or texts above numbers; or they count the columns, as pandas does.
+    """
+    found = [_number(cell) for cell in first]
+    numbers = [number for number in found if number is not None and not math.isnan(number)]
+    if None in found:
+        below = [_number(cell.strip()) for cell in second]
+        if not numbers or any(
+            a is None and b is not None for a, b in zip(found, below, strict=False)
+        ):
+            return True
+    elif len(numbers) < COUNTED:
+        return False
+    return numbers in ([*range(len(numbers))], [*range(1, len(numbers) + 1)])
 
 
 def _add(row: Sequence[str], columns: Mapping[str, _Column], line: int) -> None:
