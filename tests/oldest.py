@@ -19,4 +19,4 @@ def oldest(extras):
 
 
 if __name__ == "__main__":
-    print("\n".join(oldest(["plot", "test"])))
+    print("\n".join(oldest(["io", "plot", "test"])))

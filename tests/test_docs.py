@@ -1,12 +1,15 @@
 """Every Python block in the README, CONTRIBUTING and docs runs as it stands."""
 
 import importlib
+import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 import tauten as tt
+from tauten.cli import main
 from tauten.losses import Loss
 from tauten.robust import Robustifier
 
@@ -15,8 +18,9 @@ README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 PAGES = [README, CONTRIBUTING, *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def blocks(page):
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+def blocks(page, language="python"):
+    pattern = rf"^```{language}\n(.*?)^```"
+    return re.findall(pattern, page.read_text(encoding="utf-8"), re.M | re.S)
 
 
 @pytest.fixture
@@ -35,6 +39,23 @@ def test_blocks_run(page, registries, capsys):
         exec(compile(block, str(page), "exec"), {"__name__": "example"})
 
 
+def test_commands_run(tmp_path, monkeypatch, capsys):
+    """Every command of the page on the command line; a pipe in memory, its output as input."""
+    monkeypatch.chdir(tmp_path)
+    lines = "".join(blocks(ROOT / "docs" / "command-line.md", "bash")).splitlines()
+    for line in lines:
+        out = ""
+        for command in line.split("|"):
+            name, *arguments = shlex.split(command)
+            assert name == "tauten"
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(out.encode())))
+            code = main(arguments)
+            out, err = capsys.readouterr()
+            assert code == 0, f"{line}: {err}"
+    made = {path.name for path in tmp_path.iterdir()}
+    assert {"report.html", "predictions.csv", "predictions.npz"} <= made
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_readme_says_the_errors_that_come_out(capsys):
     scope = {}
@@ -43,6 +64,19 @@ def test_readme_says_the_errors_that_come_out(capsys):
     plain = tt.TensorRegressor(rank=2, robust="none").fit(scope["X"], scope["y"])
     rival = tt.metrics.relative_error(plain.coef_, scope["truth"])
     assert f"# {error:.2f}; least squares: {rival:.2f}" in README.read_text(encoding="utf-8")
+
+
+def test_comparison_with_tensorly_says_the_errors_that_come_out(capsys):
+    page = ROOT / "docs" / "coming-from.md"
+    text = page.read_text(encoding="utf-8")
+    for block in blocks(page):
+        exec(compile(block, str(page), "exec"), {})
+    *regression, ours, theirs = capsys.readouterr().out.splitlines()
+    errors = [line.split("error")[1].split()[0] for line in regression]
+    assert f"| normal | {errors[0]} | {errors[1]} |" in text
+    assert f"freedom | {errors[2]} | {errors[3]} |" in text
+    assert f"# {ours.split()[1]}\n" in text
+    assert f"# {theirs.split()[1]}\n" in text
 
 
 def test_worked_examples_conform_and_are_small(registries, tmp_path, monkeypatch):

@@ -172,7 +172,7 @@ def test_simulate_is_that_of_the_library(run, tmp_path, model):
     found = np.load(tmp_path / "d.npz")
     np.testing.assert_array_equal(found["X"], drawn.y if drawn.X is None else drawn.X)
     np.testing.assert_array_equal(found["truth"], drawn.truth.full())
-    code, out, _ = run("simulate", "--model", model, "--n", 7, "--shape", "3,2")
+    _, out, _ = run("simulate", "--model", model, "--n", 7, "--shape", "3,2")
     values = np.loadtxt(io.StringIO(out), delimiter=",", skiprows=1)
     np.testing.assert_array_equal(values[:, :3], found["X"].reshape(7, -1)[:, :3])
     assert run("simulate", "--n", 3, "-o", "d.csv")[0] == 0
