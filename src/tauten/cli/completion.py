@@ -62,9 +62,7 @@ def _bash(commands: dict[str, Parser]) -> str:
         flags = [flag for action in _shown(command) for flag in action.option_strings]
         options.append(f"                {name}) words='{' '.join(flags)}' ;;")
         for action in filter(_values, _shown(command)):
-            for before in action.option_strings or [
-                name
-            ]:  # a word in its place follows the command
+            for before in action.option_strings or [name]:  # positionals follow the command
                 words = " ".join(_values(action))
                 values.append(f"            '{name} {before}') words='{words}' ;;")
     return BASH.format(
