@@ -80,6 +80,8 @@ def test_comparison_with_tensorly_says_the_errors_that_come_out(capsys):
     assert f"freedom | {errors[2]} | {errors[3]} |" in text
     assert f"# {ours.split()[1]}\n" in text
     assert f"# {theirs.split()[1]}\n" in text
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_start_says_the_errors_that_come_out(capsys):
     block = blocks(ROOT / "docs" / "start.md")[0]
@@ -108,7 +110,7 @@ def test_every_local_link_leads_somewhere():
 
 
 # What users are given, catch or inherit from, and do not make.
-GIVEN = {"Iteration", "ModelFileError", "Pilot", "Solver"}
+GIVEN = {"DataFileError", "Iteration", "ModelFileError", "Pilot", "Solver"}
 MODULES = [
     module
     for name in tt.__all__

@@ -32,6 +32,11 @@ class Dataset:
     weights : array (n,) or None
     names : list of str or None
         Names of the samples.
+
+    Examples
+    --------
+    >>> Dataset(np.ones((5, 3, 2))).y is None
+    True
     """
 
     X: Any
