@@ -19,7 +19,7 @@ from ._files import check_writable, write_whole
 from .data import Samples
 from .problem import PILOT_SIZE
 from .select import RankPath, ThresholdPath
-from .solver import Iteration, Progress, Result
+from .solver import INTERRUPTED, Iteration, Progress, Result
 from .tucker import Affine, Tucker
 
 
@@ -52,7 +52,7 @@ class Stage:
         """What there is when a run is interrupted."""
         history = self.progress.history
         theta = self.progress.trail[-1] if self.progress.trail else self.anchor
-        reason = f"interrupted after {len(history)} iterations; what they found is kept"
+        reason = f"{INTERRUPTED} after {len(history)} iterations; what they found is kept"
         return Result(theta, len(history), False, reason, history)
 
     def notes(self) -> dict[str, Any]:

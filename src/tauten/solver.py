@@ -49,7 +49,7 @@ class Iteration:
     truncated: tuple[float, ...]
 
 
-DIVERGED = "diverged"  # how the reason of such an end begins
+DIVERGED, INTERRUPTED = "diverged", "interrupted"  # how the reason of such an end begins
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,11 @@ class Result:
     def diverged(self) -> bool:
         """Whether the steps grew without bound: theta is then of no use."""
         return self.reason.startswith(DIVERGED)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user stopped it: theta is what was found so far."""
+        return self.reason.startswith(INTERRUPTED)
 
 
 @dataclass

@@ -91,6 +91,8 @@ def run(options: argparse.Namespace) -> None:
     note(options, f"{options.data}: {shaped(data.X.shape)}; fitting")
     given = _given(data)
     model.fit(data.X, data.y, **given)
+    if model.result_.interrupted:  # the estimator keeps what it found; a command ends
+        raise KeyboardInterrupt
     if model.result_.diverged:
         raise FitFailedError(model.result_.reason)
     if options.model:
