@@ -77,7 +77,10 @@ class Blocks(Samples):
         self.starts = (0, *accumulate(self.sizes))
         for name, array in (("y", y), ("covariates", Z)):
             self._check_chunks(name, array)
-        self._blocks = self._kept([self._build(i) for i in range(len(self.sizes))])
+        parts = zip(*(self._parts(a) for a in (X, y, Z, weight)), strict=True)
+        self._blocks = self._kept(
+            [_task("load", i)(_load)(*part, self.starts[i]) for i, part in enumerate(parts)]
+        )
 
     def _check_chunks(self, name: str, array: Array) -> None:
         if is_dask(array) and array.chunks[0] != self.main.chunks[0]:
@@ -87,11 +90,12 @@ class Blocks(Samples):
                 f"X.chunks[0]}})"
             )
 
-    def _build(self, i: int) -> Any:
-        """The task that makes a block's :class:`Rows` of its arrays."""
-        low, high = self.starts[i], self.starts[i + 1]
-        parts = [_part(a, i, low, high) for a in (self.X, self.y, self.Z, self.weight)]
-        return _task("load", i)(_load)(*parts, low)
+    def _parts(self, array: Array) -> list[Any]:
+        """The blocks of an array: of a dask array tasks, of others slices."""
+        if is_dask(array):
+            return list(array.to_delayed().ravel())
+        ends = pairwise(self.starts)
+        return [None if array is None else array[low:high] for low, high in ends]
 
     def _kept(self, tasks: list[Any]) -> list[Any]:
         import dask
@@ -164,7 +168,7 @@ class Blocks(Samples):
         other = object.__new__(Blocks)
         other.__dict__.update(self.__dict__)
         other.weight, other._samples = weight, {}
-        parts = [weight[low:high] for low, high in pairwise(self.starts)]
+        parts = self._parts(weight)
         other._blocks = self._kept(
             [
                 _task("weigh", i)(Rows.reweight)(block, part)
@@ -216,13 +220,6 @@ class _Work:
 
     def __init__(self, fn: Any) -> None:
         self.fn = fn
-
-
-def _part(array: Array, i: int, low: int, high: int) -> Any:
-    """Block i of an array: of a dask array a task, of others a slice."""
-    if not is_dask(array):
-        return None if array is None else array[low:high]
-    return array.blocks[i].to_delayed().ravel()[0]
 
 
 def _load(X: Array, y: Array, Z: Array, weight: Array, start: int) -> Rows:
