@@ -42,8 +42,8 @@ bench: .venv/.stamp-test ## time the library and its rivals
 	$(BIN)/python benchmarks/run.py
 
 docs: .venv/.stamp-docs ## the documentation, in docs/_build/html
-	rm -rf docs/generated docs/_build
-	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
+	rm -rf docs/generated docs/gallery docs/_build
+	$(THREADS) $(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
 
 dist: .venv/.stamp-dist ## wheel and sdist in dist/, each tried in a clean environment
 	rm -rf dist build
@@ -56,7 +56,7 @@ dist: .venv/.stamp-dist ## wheel and sdist in dist/, each tried in a clean envir
 	done
 
 clean: ## remove what the targets made, except .venv
-	rm -rf build dist .venv-oldest demo-output docs/_build docs/generated .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf build dist .venv-oldest demo-output docs/_build docs/generated docs/gallery .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # .stamp-NAME: the package, editable, and its extra NAME are installed. Redone when the metadata or a C source changes.

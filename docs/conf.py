@@ -16,7 +16,13 @@ author = "The tauten developers"
 project_copyright = "2026, the tauten developers"
 release = version = installed_version(project)
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "sphinx_gallery.gen_gallery",
+]
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 
@@ -33,6 +39,16 @@ autosummary_ignore_module_all = False
 # Members inherited from scikit-learn are documented there.
 numpydoc_show_inherited_class_members = False
 numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples/gallery",
+    "gallery_dirs": "gallery",
+    "reference_url": {project: None},  # names in the code link to the reference
+    "only_warn_on_example_error": False,
+    "download_all_examples": False,
+    "show_memory": False,
+    "write_computation_times": False,
+}
 
 
 def _mathml(node, **options):
