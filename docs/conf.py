@@ -43,6 +43,7 @@ numpydoc_class_members_toctree = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
     "gallery_dirs": "gallery",
+    "within_subsection_order": "FileNameSortKey",
     "reference_url": {project: None},  # names in the code link to the reference
     "only_warn_on_example_error": False,
     "download_all_examples": False,

@@ -1,6 +1,7 @@
 """Every Python block in the README, CONTRIBUTING and docs runs as it stands, page by page."""
 
 import importlib
+import inspect
 import io
 import re
 import shlex
@@ -106,3 +107,25 @@ def test_every_local_link_leads_somewhere():
         for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8")):
             if not target.startswith("gallery/"):  # made by `make docs`, which checks these links
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+# What users are given, catch or inherit from, and do not make.
+GIVEN = {"Iteration", "ModelFileError", "Pilot", "Solver"}
+MODULES = [
+    module
+    for name in tt.__all__
+    if inspect.ismodule(module := getattr(tt, name)) and name != "init"
+]
+
+
+@pytest.mark.parametrize("module", [tt, *MODULES], ids=lambda module: module.__name__)
+def test_every_public_name_has_an_example(module):
+    public = getattr(module, "__all__", None) or [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
+    ]
+    made = {name: getattr(module, name) for name in public if name not in GIVEN}
+    bare = [name for name, x in made.items() if callable(x) and ">>>" not in (x.__doc__ or "")]
+    assert made
+    assert not bare

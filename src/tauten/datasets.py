@@ -50,6 +50,13 @@ class Simulated:
         A*.
     outliers : array (n,) of bool
         Which samples are contaminated.
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("II", 50, rng=0)
+    >>> data.X.shape, data.y.shape, data.truth.shape
+    ((50, 10, 10), (50, 10), (10, 10, 10))
     """
 
     X: np.ndarray | None

@@ -20,7 +20,17 @@ _SETTLED = 1e-10  # an ascent stops when a sweep over the modes gains less, rela
 
 
 class TailIndex(NamedTuple):
-    """Estimate of a tail index α, ``P(|x| > t) ~ t^(-α)``: moments of order below α are finite."""
+    """Estimate of a tail index α, ``P(|x| > t) ~ t^(-α)``: moments of order below α are finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tauten as tt
+    >>> noise = np.random.default_rng(0).standard_t(2, size=20_000)
+    >>> found = tt.diagnostics.tail_index(noise)
+    >>> abs(found.alpha - 2) < 4 * found.stderr
+    True
+    """
 
     alpha: float
     stderr: float

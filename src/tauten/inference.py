@@ -35,6 +35,8 @@ from .problem import Problem
 from .solver import Result, Solver, choose, run_together
 from .tucker import Affine, Tucker
 
+__all__ = ["Intervals", "intervals", "loadings"]
+
 TOGETHER = 16  # bootstrap replicates that share their passes over the data
 METHODS = ("sandwich", "bootstrap", "percentile")
 CHUNK_SIZE = 2**18  # numbers per block of entries of A
@@ -57,6 +59,15 @@ class Intervals:
     method : str
     intercept, covariate_coef : Intervals, optional
         The same for ``intercept_`` and ``covariate_coef_``, where the model has them.
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("I", 300, rng=0)
+    >>> model = tt.TensorRegressor(rank=1).fit(data.X, data.y)
+    >>> found = model.confidence_intervals(data.X, data.y, level=0.9)
+    >>> found.stderr.shape, found.intercept.stderr.shape
+    ((10, 10, 10), ())
     """
 
     estimate: np.ndarray

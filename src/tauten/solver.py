@@ -19,6 +19,8 @@ from .problem import Gradient, Problem, gradients, horizontal_system
 from .registry import Registered
 from .tucker import Tucker, unfold
 
+__all__ = ["GradientDescent", "Iteration", "Newton", "Result", "ScaledDescent", "Solver"]
+
 GROWTH = 1e8  # an iterate that outgrows its start by this much is running away
 MATRICES = 1e7  # entries of all the Gauss-Newton matrices that one pass may add up
 LONGEST, ALIGNED = 0.1, 0.99  # most that a stretched step changes A; cosine of steps on a line
@@ -67,6 +69,14 @@ class Result:
     history : list of Iteration
     n_passes : float
         How often the data were read; an estimator counts its start and thresholds as well.
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("I", 300, rng=0)
+    >>> result = tt.TensorRegressor(rank=1).fit(data.X, data.y).result_
+    >>> result.converged, len(result.history) == result.n_iter
+    (True, True)
     """
 
     theta: Tucker
@@ -290,6 +300,15 @@ class GradientDescent(Solver, name="gd"):
     a, b : float
         Weight of the balancing term, and the scale that it pulls the factors to.
     n_iter, tol : see :class:`Solver`
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("I", 300, rng=0)
+    >>> solver = tt.solver.GradientDescent(step_size=0.05, n_iter=200)
+    >>> model = tt.TensorRegressor(rank=1, solver=solver).fit(data.X, data.y)
+    >>> tt.metrics.relative_error(model.coef_, data.truth) < 0.2
+    True
     """
 
     def __init__(
@@ -331,6 +350,14 @@ class ScaledDescent(Solver, name="scaled"):
     Parameters
     ----------
     n_iter, tol : see :class:`Solver`
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("I", 300, rng=0)
+    >>> model = tt.TensorRegressor(rank=1, solver="scaled").fit(data.X, data.y)
+    >>> model.result_.converged
+    True
     """
 
     def __init__(self, n_iter: int = 300, tol: float = 1e-5) -> None:
@@ -404,6 +431,14 @@ class Newton(Solver, name="newton"):
     Parameters
     ----------
     n_iter, tol : see :class:`Solver`
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("I", 300, rng=0)
+    >>> model = tt.TensorRegressor(rank=1, solver=tt.solver.Newton(tol=1e-8)).fit(data.X, data.y)
+    >>> model.result_.converged
+    True
     """
 
     def gauge(self, theta: Tucker) -> Tucker:

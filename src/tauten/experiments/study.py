@@ -67,6 +67,15 @@ def reproduce(
     -------
     Path
         The page ``report.html``; figures (PNG, SVG) and tables (CSV) are beside it.
+
+    Examples
+    --------
+    The names and what they stand for; a run takes minutes to hours::
+
+        reproduce(["exp01", "exp04"], quick=True, out="reproduction")
+
+    >>> EXPERIMENTS["exp02"].title
+    'Experiment 2: dependence on the tail of the noise'
     """
     chosen = _names(names)
     runs = [

@@ -72,6 +72,17 @@ def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Gener
     rank : sequence of int
     rng : Generator
         For ``"random"`` and ``"restarts"``.
+
+    Examples
+    --------
+    Estimators take the name, or a point:
+
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("I", 300, rng=0)
+    >>> model = tt.TensorRegressor(rank=1, init="spectral").fit(data.X, data.y)
+    >>> again = tt.TensorRegressor(rank=1, init=model.tucker_).fit(data.X, data.y)
+    >>> tt.metrics.relative_error(again.coef_, model.coef_) < 1e-4
+    True
     """
     if isinstance(init, Tucker):
         check_theta(init, tensor_shape(problem), "init")

@@ -88,6 +88,17 @@ def load(path: str | os.PathLike[str]) -> Any:
     ModelFileError
         A ``ValueError``: the file is damaged, is of another kind or from a newer version, or names
         something that this version does not know.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import tauten as tt
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "tensor.npz")
+    ...     tt.save(tt.Tucker(np.ones((1, 1)), (np.ones((3, 1)), np.ones((2, 1)))), path)
+    ...     tt.load(path).shape
+    (3, 2)
     """
     with open(path, "rb") as file:
         data = file.read()

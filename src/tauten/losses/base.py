@@ -26,6 +26,16 @@ class Loss(Registered):
         Whether responses are class labels.
     one_hot : bool
         Whether the last response mode holds the classes.
+
+    Examples
+    --------
+    By name, with parameters; ``loss=`` of an estimator takes the same strings:
+
+    >>> import numpy as np
+    >>> import tauten as tt
+    >>> loss = tt.losses.Loss.get("huber:nu=2")
+    >>> loss.score(np.array([1.0, 9.0]), np.zeros(2))
+    array([1., 2.])
     """
 
     domain: ClassVar[str] = "real numbers"

@@ -55,6 +55,16 @@ class Robustifier(Registered, name="none"):
         Whose influence on the gradient is bounded, however wild one sample may be.
     n_blocks_ : int
         How many blocks of samples are summed apart; sample i goes to block ``i mod n_blocks_``.
+
+    Examples
+    --------
+    By name, with parameters; ``robust=`` of an estimator takes the same strings:
+
+    >>> import numpy as np
+    >>> import tauten as tt
+    >>> robust = tt.robust.Robustifier.get("truncate:tau=2").calibrate()
+    >>> robust.sample(np.array([1.0, -9.0]), k=0)
+    array([ 1., -2.])
     """
 
     bounds: ClassVar[frozenset[str]] = frozenset()
