@@ -42,7 +42,13 @@ def pack(text: str, arrays: Sequence[np.ndarray]) -> bytes:
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Say whether a file looks like one written by :func:`tauten.save`, by its first bytes."""
+    """Say whether a file looks like one written by :func:`tauten.save`, by its first bytes.
+
+    Examples
+    --------
+    >>> is_model("no such file")
+    False
+    """
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
