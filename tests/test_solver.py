@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
+from sklearn.datasets import load_digits
 from sklearn.linear_model import (
     GammaRegressor,
     LinearRegression,
@@ -15,6 +16,7 @@ from sklearn.linear_model import (
 )
 
 import oracle
+from tauten import TensorClassifier
 from tauten.data import Rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Loss, Squared
@@ -305,3 +307,13 @@ def test_fits_together_are_the_fits_alone(room, rng, make_theta, monkeypatch):
         assert (mine.n_iter, mine.converged) == (theirs.n_iter, theirs.converged)
     steps = [result.n_iter for result in alone]
     assert problem.data.reads.passes == (max(steps) if room > 1 else sum(steps))
+
+
+def test_newton_takes_no_step_that_multiplies_the_tensor():
+    """Digits: pixels at the border that hardly ever vary, whose coefficients are hardly known."""
+    digits = load_digits()
+    order = np.random.default_rng(0).permutation(len(digits.target))
+    X, y = digits.images[order] / 16, digits.target[order] % 2
+    model = TensorClassifier(3, robust="none").fit(X[:1000], y[:1000])
+    assert model.result_.converged
+    assert model.score(X[1000:], y[1000:]) > 0.85

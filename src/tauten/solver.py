@@ -463,7 +463,11 @@ class Newton(Solver, name="newton"):
         length = _tangent_norm(theta, direction)
         longest = max(theta.norm(), float(xp.linalg.vector_norm(direction.core)))
         shrink = longest / max(longest, length, 1e-300)
-        return theta.map(lambda x, d: x + shrink * d, direction)
+        new = theta.map(lambda x, d: x + shrink * d, direction)
+        # Where data say little of a row of a factor, a step of that length multiplies A.
+        while longest < new.distance(theta) < math.inf:
+            new = theta.map(lambda x, n: (x + n) / 2, new)
+        return new
 
 
 def stretch(trail: list[Tucker]) -> float:
