@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ class Team:
 
     def __init__(self, size: int | None = None) -> None:
         self._asked = size
+        self._pools: dict[int, ThreadPoolExecutor] = {}
 
     @cached_property
     def size(self) -> int:
@@ -33,11 +35,14 @@ class Team:
     def map(self, work: Callable[[Any], Any], shares: Iterable[Any]) -> list[Any]:
         """Do the work on each share, one thread per share; linear algebra keeps to one of them."""
         with BLAS.single():
-            return list(self._pool.map(work, shares))
+            return list(self._pool().map(work, shares))
 
-    @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self.size, thread_name_prefix="tauten")
+        """The threads of this process: a fork takes none of its parent's along."""
+        if os.getpid() not in self._pools:
+            pool = ThreadPoolExecutor(self.size, thread_name_prefix="tauten")
+            self._pools[os.getpid()] = pool
+        return self._pools[os.getpid()]
 
     def __reduce__(self) -> tuple[type, tuple[int | None]]:
         return Team, (self._asked,)  # threads stay where they are
@@ -47,17 +52,37 @@ class _LinearAlgebra:
     """BLAS kept to one thread while ours run: its threads and ours would wait for each other.
 
     The limit belongs to the whole process, so passes that overlap in time share it: the first sets
-    it, the last lifts it.
+    it, the last lifts it. A fork happens while no one sets or lifts it, and its child has none.
     """
 
     def __init__(self) -> None:
         self._lock, self._users, self._limits = threading.Lock(), 0, ExitStack()
+        self._before = 1
+        if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+            os.register_at_fork(
+                before=self._lock.acquire,
+                after_in_parent=self._lock.release,
+                after_in_child=self._begin_anew,
+            )
+
+    def _begin_anew(self) -> None:
+        self._users = 0
+        self._limits.close()
+        self._lock.release()
+
+    def threads(self) -> int:
+        """Fewest threads of a library of linear algebra or of loops; our own limit is no limit."""
+        with self._lock:
+            return self._before if self._users else _fewest(threadpoolctl.threadpool_info())
 
     @contextmanager
     def single(self) -> Iterator[None]:
         with self._lock:
             if self._users == 0:
-                self._limits.enter_context(self._pools.limit(limits=1, user_api="blas"))
+                self._before = _fewest(self._pools.info())
+                # of BLAS alone: those of OpenMP are each thread's own, and another may lift ours
+                blas = self._pools.select(user_api="blas")
+                self._limits.enter_context(blas.limit(limits=1))
             self._users += 1
         try:
             yield
@@ -87,5 +112,8 @@ def available_threads() -> int:
     ...     available_threads()
     1
     """
-    pools = [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
-    return max(1, min([joblib.cpu_count(), *pools]))
+    return max(1, min(joblib.cpu_count(), BLAS.threads()))
+
+
+def _fewest(pools: list[dict[str, Any]]) -> int:
+    return min((pool["num_threads"] for pool in pools), default=joblib.cpu_count())

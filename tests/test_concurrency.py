@@ -1,0 +1,186 @@
+"""Threads, processes and both: the same bits, no more threads than allowed, no deadlock."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pytest
+import threadpoolctl
+
+import workers
+from tauten.data import Rows, available_threads
+
+SEEDS = (0, 1, 2)
+SMALL = (200, 4, 4)
+
+# newer Pythons warn of what is tested here: a fork of a process that has threads
+forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+needs_cores = pytest.mark.skipif(joblib.cpu_count() < 2, reason="one core")
+
+
+@pytest.fixture
+def two_threads():
+    """As on a machine with two cores to spare, whatever the environment of the tests says."""
+    with threadpoolctl.threadpool_limits(2):
+        yield
+
+
+def large_rows():
+    return Rows(np.broadcast_to(1.0, workers.LARGE), np.ones(workers.LARGE[0]))
+
+
+def names_of_threads(rows, together=1):
+    """Who goes over the samples; `together` chunks wait for each other, so on as many threads."""
+    seen, barrier = set(), threading.Barrier(together, timeout=60)
+
+    def visit(chunk):
+        barrier.wait()
+        seen.add(threading.current_thread().name)
+        return (0,)
+
+    rows.map_sum(visit)
+    return seen
+
+
+def in_a_fork(work, seconds=30):
+    """What `work` returns in a forked child, or a failure if it hangs there."""
+    here, there = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(seconds)  # a child that hangs is ended by the system
+        try:
+            os.write(there, pickle.dumps(work()))
+        finally:
+            os._exit(0)
+    os.close(there)
+    with os.fdopen(here, "rb") as file:
+        answer = file.read()
+    assert os.waitpid(child, 0)[1] == 0, "the child hung or died"
+    return pickle.loads(answer)
+
+
+# ------------------------------------------------- the same bits
+
+
+def test_fits_in_parallel_threads():
+    with threadpoolctl.threadpool_limits(1):
+        serial = [workers.bits(seed) for seed in SEEDS]
+        with ThreadPoolExecutor(len(SEEDS)) as pool:
+            assert list(pool.map(workers.bits, SEEDS)) == serial
+
+
+def test_fits_in_parallel_threads_that_have_threads_themselves(two_threads):
+    """A fit holds linear algebra to one thread, for the others too: they differ in rounding."""
+    serial = [workers.fit(seed).coef_ for seed in SEEDS[:2]]
+    with ThreadPoolExecutor(2) as pool:
+        parallel = [model.coef_ for model in pool.map(workers.fit, SEEDS[:2])]
+    np.testing.assert_allclose(parallel, serial, rtol=1e-10, atol=1e-10)
+
+
+@forks
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(method, marks=[] if method == "fork" else pytest.mark.slow)  # each imports all
+        for method in multiprocessing.get_all_start_methods()
+    ],
+)
+def test_fits_in_parallel_processes(method):
+    serial = [workers.bits(seed, SMALL) for seed in SEEDS]
+    context = multiprocessing.get_context(method)
+    with ProcessPoolExecutor(2, mp_context=context) as pool:
+        parallel = list(pool.map(workers.bits, SEEDS, [SMALL] * len(SEEDS), timeout=120))
+    assert parallel == serial
+
+
+def test_a_model_shared_by_threads_for_predictions():
+    X, y = workers.problem(0, SMALL)
+    model = workers.fit(0, SMALL)
+    X.setflags(write=False)
+    expected, before = model.predict(X), pickle.dumps(model)
+    barrier = threading.Barrier(4, timeout=60)
+
+    def predict(_):
+        barrier.wait()
+        return [(model.predict(X), model.score(X, y)) for _ in range(20)]
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = [answer for found in pool.map(predict, range(4)) for answer in found]
+    assert all(np.array_equal(predicted, expected) for predicted, _ in answers)
+    assert len({score for _, score in answers}) == 1
+    assert pickle.dumps(model) == before
+
+
+# ------------------------------------------------- no more threads than allowed
+
+
+@needs_cores
+def test_limits_of_linear_algebra_hold_for_passes(two_threads):
+    assert len(names_of_threads(large_rows(), together=2)) == 2
+    with threadpoolctl.threadpool_limits(1):
+        assert names_of_threads(large_rows()) == {threading.current_thread().name}
+
+
+@needs_cores
+def test_a_pass_elsewhere_does_not_change_how_many_threads_there_are(two_threads):
+    """While one fit holds linear algebra to one thread, another begins: same threads, same bits."""
+    before, during = available_threads(), []
+    large_rows().map_sum(lambda chunk: (during.append(available_threads()) or 0,))
+    assert before == 2
+    assert set(during) == {before}
+
+
+@pytest.mark.slow
+def test_workers_of_joblib_share_the_cores(monkeypatch):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    cores = joblib.cpu_count()
+    found = joblib.Parallel(cores)(joblib.delayed(workers.threads)() for _ in range(2 * cores))
+    assert set(found) == {1}
+
+
+# ------------------------------------------------- forks
+
+
+@forks
+@needs_fork
+def test_fork_with_live_threads(two_threads):
+    rows = large_rows()
+    together = min(2, joblib.cpu_count())
+    expected, passes = workers.bits(0), names_of_threads(rows, together)
+    found = in_a_fork(lambda: (workers.bits(0), names_of_threads(rows, together)))
+    assert found == (expected, passes)  # the same data, and threads of the child's own
+
+
+@forks
+@needs_fork
+@needs_cores
+def test_fork_in_the_middle_of_a_pass(two_threads):
+    """A limit set for threads that the child does not have is not its limit."""
+    inside, done = threading.Event(), threading.Event()
+
+    def wait(chunk):
+        inside.set()
+        return (0 if done.wait(60) else pytest.fail("never told to go on"),)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(large_rows().map_sum, wait)
+        assert inside.wait(60)
+        try:
+            found = in_a_fork(lambda: (len(names_of_threads(large_rows(), 2)), blas_threads()))
+        finally:
+            done.set()
+        running.result(60)
+    assert found == (2, {2})
+    assert blas_threads() == {2}
+
+
+def blas_threads():
+    pools = threadpoolctl.threadpool_info()
+    return {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
