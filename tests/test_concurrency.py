@@ -31,8 +31,9 @@ def two_threads():
         yield
 
 
-def large_rows():
-    return Rows(np.broadcast_to(1.0, workers.LARGE), np.ones(workers.LARGE[0]))
+def large_rows(threads=None):
+    X = np.broadcast_to(1.0, workers.LARGE)
+    return Rows(X, np.ones(workers.LARGE[0]), threads=threads)
 
 
 def names_of_threads(rows, together=1):
@@ -78,7 +79,8 @@ def test_fits_in_parallel_threads():
 def test_fits_in_parallel_threads_that_have_threads_themselves(two_threads):
     """A fit holds linear algebra to one thread, for the others too: they differ in rounding."""
     serial = [workers.fit(seed).coef_ for seed in SEEDS[:2]]
-    with ThreadPoolExecutor(2) as pool:
+    limits = threadpoolctl.threadpool_limits  # some of the limits are of a thread, not of all
+    with ThreadPoolExecutor(2, initializer=limits, initargs=(2,)) as pool:
         parallel = [model.coef_ for model in pool.map(workers.fit, SEEDS[:2])]
     np.testing.assert_allclose(parallel, serial, rtol=1e-10, atol=1e-10)
 
@@ -170,7 +172,7 @@ def test_fork_in_the_middle_of_a_pass(two_threads):
         return (0 if done.wait(60) else pytest.fail("never told to go on"),)
 
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(large_rows().map_sum, wait)
+        running = pool.submit(large_rows(threads=2).map_sum, wait)
         assert inside.wait(60)
         try:
             found = in_a_fork(lambda: (blas_threads(), blas_threads_in_a_pass(), blas_threads()))
