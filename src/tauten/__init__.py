@@ -3,6 +3,7 @@
 from . import (
     datasets,
     diagnostics,
+    exceptions,
     inference,
     init,
     io,
@@ -32,6 +33,7 @@ __all__ = [
     "Tucker",
     "datasets",
     "diagnostics",
+    "exceptions",
     "inference",
     "init",
     "io",

@@ -13,7 +13,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -31,12 +30,15 @@ from ._checks import (
     check_weight,
 )
 from ._labels import Labels, coefficient_labels
+from ._log import tell
 from ._progress import reporter
 from .checkpoint import Checkpoint, Stage, fingerprint
 from .data import Samples, gather, in_memory
 from .designs import Covariate, Direct
+from .exceptions import NotConvergedWarning
 from .inference import Intervals, intervals, linear_at_origin, loadings
 from .init import noise_location, start, tensor_shape
+from .kernels import in_use
 from .losses import Loss
 from .problem import PILOT_SIZE, Problem
 from .robust import Robustifier
@@ -62,10 +64,11 @@ class _TensorModel(BaseEstimator):
                 check_size("Y" if few.X is None else name, to_numpy(array))
         with quiet():  # a wild sample may overflow; what that does to a fit is said in words
             result = self._fitted(problem, theta)
+        tell("fit", lambda: self._facts(problem))
         if not result.converged:
             warnings.warn(
                 f"{type(self).__name__} stopped early: {result.reason}",
-                ConvergenceWarning,
+                NotConvergedWarning,
                 stacklevel=stacklevel,
             )
         return result
@@ -174,6 +177,15 @@ class _TensorModel(BaseEstimator):
         self.influence_ = influence
         self.result_ = replace(result, n_passes=problem.data.reads.passes)
         self.n_iter_ = result.n_iter
+
+    def _facts(self, problem: Problem) -> dict[str, Any]:
+        return {
+            "estimator": type(self).__name__,
+            "n": problem.data.n,
+            "rank": self.rank_,
+            "sweep": in_use(),
+            "passes": self.result_.n_passes,
+        }
 
     def _label(self, samples: Any, labels: Labels | None) -> None:
         """Keep what is known of features and modes; label the coefficients."""

@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from scipy.linalg import block_diag
-from sklearn.exceptions import ConvergenceWarning
 
 from ._array import namespace, to_numpy
 from ._checks import check_number
 from .data import Chunk
 from .designs import Covariate
+from .exceptions import IntervalsWarning
 from .problem import Problem
 from .solver import Result, Solver, choose, run_together
 from .tucker import Affine, Tucker
@@ -257,7 +257,7 @@ def covariance(problem: Problem, theta: Tucker) -> tuple[np.ndarray, np.ndarray]
         warnings.warn(
             "the gradient is not zero at the fit: its standard errors mean little. Pass the data "
             "that the model was fitted to, or let the solver converge",
-            ConvergenceWarning,
+            IntervalsWarning,
             stacklevel=2,
         )
     _, share = leverage(problem, theta)
@@ -305,7 +305,7 @@ def bootstrap(
         warnings.warn(
             f"{len(failed)} of {n_boot} replicates did not converge, the last one: "
             f"{failed[-1].reason}",
-            ConvergenceWarning,
+            IntervalsWarning,
             stacklevel=2,
         )
     return [result.theta for result in results]

@@ -23,6 +23,7 @@ from ._array import (
     reshape,
     to_numpy,
 )
+from ._log import tell, thresholds
 from .data import Chunk, Samples
 from .designs import Covariate, Direct, Pullback
 from .jeffreys import Jeffreys, flat, unit
@@ -468,7 +469,9 @@ class Problem:
 
     def calibrate(self, theta: Tucker) -> Problem:
         """Return the problem with its robustifier's thresholds chosen at a point."""
-        return replace(self, robust=self.robust.calibrate(self.pilot(theta)))
+        robust = self.robust.calibrate(self.pilot(theta))
+        tell("thresholds", lambda: thresholds(robust))
+        return replace(self, robust=robust)
 
 
 def gradients(

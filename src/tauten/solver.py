@@ -6,15 +6,18 @@ and the loop stops on the relative change of A.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ._array import Array, matrix_of, namespace, quiet
 from ._checks import check_number
+from ._log import tell
 from .problem import Gradient, Problem, gradients, horizontal_system
 from .registry import Registered
 from .tucker import Tucker, unfold
@@ -219,6 +222,7 @@ class Solver(Registered):
             theta = new
             progress.trail = trail = [*trail, theta][-3:]
             history.append(Iteration(t, gradient.value, change, gradient.truncated))
+            tell("iteration", lambda: asdict(history[-1]), logging.DEBUG)
             if callback is not None and callback(history[-1], theta):
                 return result(False, f"stopped by the callback at iteration {t}")
             if done := settled():
@@ -270,9 +274,20 @@ def run_together(
                     points[i] = walks[i].send(answers[i])
                 except StopIteration as end:
                     results[i] = end.value
+                    tell("stop", partial(_facts, solver, end.value))
         for i, gradient in _gradients(problems, points, solver.curvature):
             answers[i] = gradient
     return [results[i] for i in range(len(walks))]
+
+
+def _facts(solver: Solver, result: Result) -> dict[str, Any]:
+    return {
+        "solver": solver.name,
+        "n_iter": result.n_iter,
+        "converged": result.converged,
+        "reason": result.reason,
+        "passes": result.n_passes,
+    }
 
 
 def _gradients(

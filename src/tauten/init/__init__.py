@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import check_theta
+from .._log import tell
 from ..designs import Covariate, Direct
 from ..problem import Problem
 from ..tucker import Tucker, degrees_of_freedom
@@ -97,6 +98,7 @@ def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Gener
             f"init must be a Tucker point, 'auto' or one of {', '.join(sorted(starts))} for this "
             f"model; got {init!r}"
         )
+    tell("start", lambda: {"init": init, "rank": tuple(rank)})
     return starts[init](problem, rank, rng)
 
 
