@@ -10,7 +10,7 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := -m pytest -n auto --maxprocesses 8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-oldest lint format bench docs dist clean
+.PHONY: help demo test test-all test-oldest lint format bench docs dist dist-check audit fuzz soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,18 @@ dist: .venv/.stamp-dist ## wheel and sdist in dist/, each tried in a clean envir
 	  build/clean/bin/python -m pip install --quiet --disable-pip-version-check $$file && \
 	  (cd build && clean/bin/python ../tests/smoke.py) || exit 1; \
 	done
+
+dist-check: .venv/.stamp-test ## build the wheel twice, and compare every byte
+	$(BIN)/python -m pytest -q -m "" tests/test_supply_chain.py -k the_same_wheel_twice
+
+audit: .venv/.stamp-audit ## known vulnerabilities of what is installed; needs the network
+	$(BIN)/pip-audit --strict --local --skip-editable
+
+fuzz: .venv/.stamp-test ## broken input for every parser; SECONDS=60 for each
+	$(THREADS) $(BIN)/python tests/fuzz.py --seconds $(or $(SECONDS),10)
+
+soak: .venv/.stamp-test ## random fits, saves and loads; MINUTES=60 of them
+	$(THREADS) $(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),5)
 
 clean: ## remove what the targets made, except .venv
 	rm -rf build dist .venv-oldest demo-output docs/_build docs/generated docs/gallery .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
