@@ -144,3 +144,8 @@ def test_a_class_registers_by_naming_itself():
     assert Family.registry == {"member": Member}
     assert Family.get("member:size=3").size == 3
     assert type(Family.get(Unnamed())) is Unnamed
+
+
+@pytest.mark.parametrize("value", ["-" * 9000, "[" * 5000, "9" * 5000, "{[]: 1}"])
+def test_values_that_the_parser_cannot_take_are_plain_text(value):
+    assert Robustifier.get(f"truncate:tau={value}").tau == value

@@ -81,5 +81,5 @@ def _parse_value(text: str) -> Any:
         return float("inf")
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # all it may raise
         return text

@@ -72,3 +72,14 @@ def test_a_number_that_is_none_is_not_written(tmp_path):
             append({"x": float("nan")})
         append({"x": 1})
     assert journal(tmp_path).read() == [{"x": 1}]
+
+
+@pytest.mark.parametrize("damage", [b"[" * 10**5, b"9" * 5000, b"\xff", b"null", b""])
+def test_lines_made_to_break_the_parser(tmp_path, damage):
+    with journal(tmp_path).writing() as append:
+        append({"x": 1})
+    path = journal(tmp_path).path
+    path.write_bytes(path.read_bytes() + damage + b"\n")
+    refused(journal(tmp_path), "line 3 of .* is damaged")
+    path.write_bytes(damage + b"\n")
+    refused(journal(tmp_path), "is not a results file")

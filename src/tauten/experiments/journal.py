@@ -86,7 +86,7 @@ class Journal:
         try:
             found = dict(json.loads(lines[0]))
             known = found.pop("format") == FORMAT
-        except (IndexError, ValueError, KeyError, TypeError) as error:
+        except (IndexError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"{self.path} is not a results file, or its header is half-written: move it away"
             ) from error
@@ -107,7 +107,7 @@ class Journal:
     def _parse(self, number: int, line: bytes) -> Line:
         try:
             return dict(json.loads(line))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"line {number} of {self.path} is damaged ({error}): move the file away to start "
                 f"anew, or delete that line to have its work done again"
