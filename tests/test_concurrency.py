@@ -1,9 +1,7 @@
 """Threads, processes and both: the same bits, no more threads than allowed, no deadlock."""
 
 import multiprocessing
-import os
 import pickle
-import signal
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -13,14 +11,12 @@ import pytest
 import threadpoolctl
 
 import workers
+from forks import forks, in_a_fork, needs_fork
 from tauten.data import Rows, available_threads
 
 SEEDS = (0, 1, 2)
 SMALL = (200, 4, 4)
 
-# newer Pythons warn of what is tested here: a fork of a process that has threads
-forks = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 needs_cores = pytest.mark.skipif(joblib.cpu_count() < 2, reason="one core")
 
 
@@ -47,23 +43,6 @@ def names_of_threads(rows, together=1):
 
     rows.map_sum(visit)
     return seen
-
-
-def in_a_fork(work, seconds=30):
-    """What `work` returns in a forked child, or a failure if it hangs there."""
-    here, there = os.pipe()
-    child = os.fork()
-    if child == 0:
-        signal.alarm(seconds)  # a child that hangs is ended by the system
-        try:
-            os.write(there, pickle.dumps(work()))
-        finally:
-            os._exit(0)
-    os.close(there)
-    with os.fdopen(here, "rb") as file:
-        answer = file.read()
-    assert os.waitpid(child, 0)[1] == 0, "the child hung or died"
-    return pickle.loads(answer)
 
 
 # ------------------------------------------------- the same bits

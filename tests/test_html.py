@@ -1,5 +1,6 @@
 """Pages: escaping, tables, files; and how they behave in a real browser."""
 
+import errno
 import os
 import stat
 
@@ -121,7 +122,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     write_whole(path, b"old")
 
     def fail(*args):
-        raise OSError("disk full")
+        raise OSError(errno.ENOSPC, "disk full")
 
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):

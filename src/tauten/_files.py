@@ -29,9 +29,12 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
+        if isinstance(error, OSError):  # a full disk, a quota, a lost drive
+            why = f"{error.strerror}: nothing was written, and a file that was there is unchanged"
+            raise OSError(error.errno, why, str(path)) from error
         raise
     return Path(path)
 
