@@ -8,6 +8,9 @@ takes more than a second.
 """
 
 import argparse
+import contextlib
+import io
+import shlex
 import sys
 import tempfile
 import time
@@ -17,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import tauten as tt
+from tauten.cli.app import parser as command_line
 from tauten.experiments.journal import Journal
 from tauten.io.archive import SEAL, pack, seal, unpack
 from tauten.losses import Loss
@@ -118,7 +122,55 @@ class Journals:
         assert all(isinstance(line, dict) for line in self.journal.read())
 
 
-TARGETS = {"specs": Specs, "models": Models, "journals": Journals}
+class Files:
+    """Data files: arrays of numpy, and tables."""
+
+    promised = (tt.io.DataFileError,)
+
+    def __init__(self, folder):
+        X, y = np.arange(12.0).reshape(3, 4), np.arange(3)
+        self.paths = [folder / "data.npy", folder / "data.npz", folder / "data.csv"]
+        np.save(self.paths[0], X)
+        np.savez(self.paths[1], X=X, y=y)
+        self.paths[2].write_text("a,b,c,y\n1,2,3,0.5\n4,5,6,-1e3\n,nan,x,7\n", encoding="utf-8")
+        self.good = [path.read_bytes() for path in self.paths]
+
+    def __call__(self, rng):
+        which = rng.integers(len(self.paths))
+        self.paths[which].write_bytes(mutated(rng, self.good[which]))
+        found = tt.io.read(self.paths[which])
+        assert np.asarray(found.X).size < 10**6
+
+
+class Arguments:
+    """Arguments of the command line; they are parsed, and nothing is run."""
+
+    promised = (ValueError, TypeError, SystemExit)
+    lines = (
+        "fit data.npz --y y --rank 2 --robust truncate:tau=2 --model model.npz",
+        "predict model.npz data.npz -o predictions.csv",
+        "simulate --model I --n 500 --noise t:1.5 -o data.npz",
+        "inspect data.npz",
+        "reproduce exp01 --seed 1",
+    )
+
+    def __init__(self, folder):
+        self.parser = command_line()
+
+    def __call__(self, rng):
+        text = mutated(rng, str(rng.choice(self.lines)).encode()).decode("utf-8", "replace")
+        arguments = shlex.split(text)  # its ValueError is of the shell, not of ours
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            self.parser.parse_args(arguments)
+
+
+TARGETS = {
+    "specs": Specs,
+    "models": Models,
+    "journals": Journals,
+    "files": Files,
+    "arguments": Arguments,
+}
 
 
 def attack(target, seed):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
-__all__ = ["IntervalsWarning", "NotConvergedWarning"]
+__all__ = ["ChunksWarning", "IntervalsWarning", "NotConvergedWarning"]
 
 
 class NotConvergedWarning(ConvergenceWarning):
@@ -25,3 +25,7 @@ class NotConvergedWarning(ConvergenceWarning):
 
 class IntervalsWarning(ConvergenceWarning):
     """Standard errors or confidence intervals that mean less than they should."""
+
+
+class ChunksWarning(DataConversionWarning):
+    """A dask array is chunked in a way that makes its workers exchange data."""

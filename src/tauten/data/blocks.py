@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._array import Array, quiet
+from ..exceptions import ChunksWarning
 from .base import Chunk, Samples, add_up
 from .files import check_finite
 from .rows import Rows
@@ -37,7 +38,7 @@ def check_blocks(name: str, array: Any) -> Any:
             f"{name} is chunked along axes other than the samples'; they are merged, which moves "
             f"data between workers. Chunk along axis 0 only: {name}.rechunk({{0: 'auto', "
             f"{', '.join(f'{k}: -1' for k in range(1, array.ndim))}}})",
-            UserWarning,
+            ChunksWarning,
             stacklevel=2,
         )
         array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
