@@ -317,9 +317,12 @@ def test_threshold_path(cross_validated):
     assert cross_validated.robust_.tau_ == path.tau
 
 
-@pytest.mark.parametrize("candidate", [0, 6])
+@pytest.mark.parametrize("candidate", [0, 2])
 def test_threshold_errors_are_those_of_refits(dirty, cross_validated, candidate):
-    """The same folds, fitted by an estimator that sees the training samples only."""
+    """The same folds, fitted by an estimator that sees the training samples only.
+
+    Of gentler thresholds, a fit to contaminated data depends on where it starts.
+    """
     path = cross_validated.cv_results_
     seed = int(np.random.default_rng(0).integers(2**31))
     errors = []

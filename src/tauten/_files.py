@@ -33,7 +33,8 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> Path:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         if isinstance(error, OSError):  # a full disk, a quota, a lost drive
-            why = f"{error.strerror}: nothing was written, and a file that was there is unchanged"
+            reason = error.strerror or error
+            why = f"{reason}: nothing was written, and a file that was there is unchanged"
             raise OSError(error.errno, why, str(path)) from error
         raise
     return Path(path)
