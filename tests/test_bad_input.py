@@ -14,6 +14,7 @@ from tauten import TensorClassifier, TensorPCA, TensorRegressor, Tucker
 from tauten.losses import Huber as HuberLoss
 from tauten.robust import Adaptive, Catoni, Huber, MedianOfMeans, NormClip, Shrink, Truncate
 from tauten.solver import GradientDescent, Newton
+from tauten.tucker import Affine
 
 N, SHAPE = 60, (4, 3)
 X = np.random.default_rng(0).normal(size=(N, *SHAPE))
@@ -688,3 +689,12 @@ def test_very_small_and_very_large_numbers(model, scale):
         return
     one, other = (finite_or_said(model, c * X, robust="none") for c in (1, scale))
     np.testing.assert_allclose(other.coef_ * scale, one.coef_, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize(("intercept", "rows"), [(True, 3), (False, 1)])
+def test_vector_coefficients_of_a_start_that_do_not_fit(intercept, rows):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 4, 3)), rng.normal(size=30)
+    start = Affine(np.ones((1, 1)), (np.ones((4, 1)), np.ones((3, 1))), np.zeros(rows))
+    with pytest.raises(ValueError, match="init must have vector coefficients"):
+        TensorRegressor(1, init=start, fit_intercept=intercept).fit(X, y)

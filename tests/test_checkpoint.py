@@ -197,7 +197,7 @@ def test_a_killed_driver(runs, data, path):
     whole, rng = fit(), random.Random(0)
     killings = 0
     while killings < runs:
-        if killed(path, rng) and path.exists():  # a fit that is done removes it, then ends
+        if killed(path, rng) and path.exists():  # it may be done, and on its way out
             killings += 1
             np.testing.assert_allclose(fit(checkpoint=path), whole, rtol=0, atol=1e-12)
         for left in path.parent.iterdir():  # a kill can leave a temporary file, never a broken one

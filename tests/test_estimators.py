@@ -1152,3 +1152,12 @@ def test_pca_from_every_start(init):
     best = TensorPCA(1, robust="none", replicates=True, init=data.truth).fit(data.y)
     model = TensorPCA(1, robust="none", replicates=True, init=init, random_state=1).fit(data.y)
     close(model.low_rank_, best.low_rank_, 1e-5)
+
+
+def test_decision_function_of_a_softmax_of_two_classes_is_their_log_odds():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3, 2))
+    y = (X[:, 0, 0] + 0.5 * rng.normal(size=80) > 0).astype(int)
+    model = TensorClassifier(1, loss="multinomial").fit(X, y)
+    proba = model.predict_proba(X)
+    np.testing.assert_allclose(model.decision_function(X), np.log(proba[:, 1] / proba[:, 0]))

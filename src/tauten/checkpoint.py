@@ -22,6 +22,8 @@ from .select import RankPath, ThresholdPath
 from .solver import INTERRUPTED, Iteration, Progress, Result
 from .tucker import Affine, Tucker
 
+LIMITS = ("largest", "moved", "reach")  # of a run's progress, in the order of its fields
+
 
 @dataclass
 class Stage:
@@ -99,7 +101,7 @@ class Checkpoint:
             "last": stage.last,
             "notes": stage.notes(),
             "order": stage.anchor.order,
-            "largest": stage.progress.largest,
+            "limits": [getattr(stage.progress, name) for name in LIMITS],
             "history": [asdict(iteration) for iteration in stage.progress.history],
         }
         arrays: dict[str, Any] = {
@@ -141,7 +143,7 @@ class Checkpoint:
             Iteration(**{**entry, "truncated": tuple(entry["truncated"])})
             for entry in meta["history"]
         ]
-        progress = Progress(points[1:], history, meta["largest"])
+        progress = Progress(points[1:], history, *meta["limits"])
         return Stage(points[0], meta["last"], progress=progress).recall(meta["notes"])
 
     def remove(self) -> None:

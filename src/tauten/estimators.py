@@ -43,10 +43,10 @@ from .losses import Loss
 from .problem import PILOT_SIZE, Problem
 from .robust import Robustifier
 from .select import select_rank, select_threshold
-from .solver import Callback, Iteration, Result, Solver, choose
+from .solver import Callback, Iteration, Result, Solver, choose, settled
 from .tucker import Affine, Tucker, coordinates, multi_mode_dot
 
-PILOT_TOL = 1e-3  # thresholds need no more
+PILOT_TOL, PILOT_STEPS = 1e-3, 8  # thresholds need no more
 FEW = 16  # samples that tell what size entries have
 CENTER_SIZE = 255  # samples that the centre of X is taken from: near is enough
 
@@ -86,6 +86,7 @@ class _TensorModel(BaseEstimator):
         try:
             result = self._run(problem, stage, file)
             problem = problem.calibrate(stage.anchor)
+            result = settled(problem, result)
             influence = problem.influence(result.theta)
         except KeyboardInterrupt:
             stopped, problem = True, problem.calibrate(stage.anchor)
@@ -130,7 +131,8 @@ class _TensorModel(BaseEstimator):
                     file.save(stage)
 
             if not stage.last:
-                pilot = clone(solver).set_params(tol=max(solver.tol, PILOT_TOL))
+                few = min(solver.n_iter, PILOT_STEPS) if solver.curvature else solver.n_iter
+                pilot = clone(solver).set_params(tol=max(solver.tol, PILOT_TOL), n_iter=few)
                 stage.advance(self._run_stage(pilot, problem, stage, callback).theta)
             return self._run_stage(solver, problem, stage, callback)
 
@@ -652,7 +654,7 @@ class TensorClassifier(ClassifierMixin, _TensorGLM):
 
     def decision_function(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return linear predictors: (n,) for two classes, (n, classes) for more."""
-        return self._predicted(X, covariates, lambda eta: eta)
+        return self._predicted(X, covariates, _log_odds)
 
     def predict_proba(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Return class probabilities (n, classes), in the order of ``classes_``."""
@@ -918,6 +920,11 @@ def _probabilities(loss: Loss, eta: Array) -> Array:
     """Of each class: of two, from the second one's."""
     mean = loss.mean(eta)
     return namespace(mean).stack([1 - mean, mean], axis=1) if mean.ndim == 1 else mean
+
+
+def _log_odds(eta: Array) -> Array:
+    """Linear predictors; of a softmax of two classes, their difference."""
+    return eta[:, 1] - eta[:, 0] if eta.ndim == 2 and eta.shape[1] == 2 else eta
 
 
 def _encode(labels: np.ndarray, classes: np.ndarray, loss: Loss) -> np.ndarray:

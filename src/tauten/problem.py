@@ -34,6 +34,30 @@ from .tucker import Tucker, degrees_of_freedom, unfold
 PILOT_SIZE = 2000  # samples that thresholds are chosen from; their quantiles are then good to 2%
 
 
+Share = Callable[[Callable[[Array], Array], Array], Array]  # of a bend and what it bends
+
+
+def _share(bend: Callable[[Array], Array], raw: Array) -> Array:
+    """Ratio of the bent to the raw, the weight of iteratively reweighted least squares.
+
+    A step with it is safe: it goes to the end of a quadratic above a convex bend's loss. One where
+    there is nothing.
+    """
+    one = namespace(raw).ones_like(raw)
+    bent = bend(raw)
+    return one if bent is raw else ratio(bent, raw, otherwise=one)
+
+
+def _slope(bend: Callable[[Array], Array], raw: Array) -> Array:
+    """Derivative of an entrywise bend, by central differences; one where there is nothing."""
+    xp = namespace(raw)
+    one = xp.ones_like(raw)
+    h = max(1e-6, 1e4 * float(xp.finfo(raw.dtype).eps)) * xp.abs(raw)  # well above rounding
+    if (ahead := bend(above := raw + h)) is above:
+        return one
+    return ratio(ahead - bend(raw - h), 2 * h, otherwise=one)
+
+
 @dataclass(frozen=True)
 class Gradient:
     """A robust gradient at a point.
@@ -48,12 +72,20 @@ class Gradient:
         For each block, the share of per-sample gradient entries changed after the score was bent.
     curvature : array, optional
         Mean of ``J_iᵀ W_i J_i``: the Gauss-Newton matrix of all blocks, flattened.
+    correction : array, optional
+        What the slopes of bent scores and gradients add to it: see :meth:`Kernel.hessian`.
+    tensor : array, optional
+        Mean of ``X_i ∘ s_i``, for s_i the bent scores: the gradient with respect to the full
+        tensor A. With the point it makes the rest of the Hessian: see
+        :func:`tauten.manifold.manifold_curvature`.
     """
 
     blocks: Tucker
     value: float
     truncated: tuple[float, ...]
     curvature: Array | None = None
+    correction: Array | None = None
+    tensor: Array | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,10 +118,13 @@ class Line(View):
     chunk : Chunk
     pullback : callable
         From scores to per-sample gradients: see :meth:`tauten.designs.Covariate.linearise`.
+    scale : array (n,), optional
+        Factors that shrink each X_i.
     """
 
     chunk: Chunk
     pullback: Pullback
+    scale: Array | None = None
 
 
 class Seen:
@@ -144,7 +179,8 @@ class Kernel:
         pseudo = None
         if self.prior is not None:
             pseudo = self.prior.pseudo_observations(self.loss, eta, pullback, share)
-        return Line(y=shrunk.y, eta=eta, share=share, pseudo=pseudo, chunk=chunk, pullback=pullback)
+        seen = {"y": shrunk.y, "eta": eta, "share": share, "pseudo": pseudo}
+        return Line(**seen, chunk=chunk, pullback=pullback, scale=scale)
 
     def see(self, theta: Tucker, chunk: Chunk) -> Seen:
         """Sweep the samples at a point, and bend their scores."""
@@ -172,13 +208,13 @@ class Kernel:
         score = self.loss.score(view.eta, view.y)
         return self._counted(score if view.pseudo is None else score + view.pseudo[0], view)
 
-    def weight(self, view: View, score: Array) -> Array:
+    def weight(self, view: View, score: Array, share: Share = _share) -> Array:
         """Curvature to step with at each response entry, times what bending left of its score."""
         weight = self.loss.weight(view.eta, view.y)
         if view.pseudo is not None:
             undecided = self.loss.undecided(view.eta)
             weight = weight + view.pseudo[1] * self.loss.weight(view.eta, undecided)
-        return self._counted(weight, view) * _kept(self.robust.score, score)
+        return self._counted(weight, view) * share(self.robust.score, score)
 
     def bend(self, seen: Seen) -> list[Array]:
         """Per-sample gradients of each block, bent."""
@@ -193,6 +229,17 @@ class Kernel:
         sums = [_matmul_rows(members, b) for b in bent]
         return [value, namespace(members).sum(members, axis=1), np.asarray(changed), *sums]
 
+    def adjoint(self, seen: Seen) -> Array:
+        """Sum over a chunk of ``X_i ∘ s_i``, for bent scores, of samples as far as they are kept.
+
+        What is kept of a sample is the mean share of its gradient entries that bending leaves: a
+        number without units.
+        """
+        line = seen.line
+        kept = namespace(seen.bent).mean(self._kept_entries(seen, _share), axis=1)
+        score = _weighted(seen.bent * column(kept, seen.bent.ndim), line.chunk)
+        return self.design.adjoint(score, line.chunk.X, line.scale)
+
     def curvature(self, seen: Seen, *, slope: bool = False) -> list[Array]:
         """Sum over a chunk of ``J_iᵀ W_i J_i``, all blocks flattened into one axis.
 
@@ -200,14 +247,29 @@ class Kernel:
         iteratively reweighted least squares: the ratio of the bent to the raw. With `slope`, it is
         the derivative of the bent gradient instead.
         """
-        share = _slope if slope else _kept
-        kept = flat(share(partial(self.robust.sample, k=k), g) for k, g in enumerate(seen.raw))
+        kept = self._kept_entries(seen, _slope if slope else _share)
         if slope:
             weight = self._hessian(seen.line) * _slope(self.robust.score, seen.score)
         else:
             weight = self.weight(seen.line, seen.score)
         weight = _weighted(weight, seen.line.chunk)
         return [self._normal_matrix(seen.line, weight, kept, exact=slope)]
+
+    def hessian(self, seen: Seen) -> list[Any]:
+        """Sums over a chunk: safe curvature, what slopes add to it, and the full gradient.
+
+        The slopes are those of the bends. They may be negative, so that a step with them goes to
+        the end of the way if that is near, and anywhere if it is not.
+        """
+        safe = self.curvature(seen)[0]
+        kept = self._kept_entries(seen, _slope)
+        weight = _weighted(self.weight(seen.line, seen.score, _slope), seen.line.chunk)
+        slopes = self._normal_matrix(seen.line, weight, kept, exact=False)
+        return [safe, slopes - safe, self.adjoint(seen)]
+
+    def _kept_entries(self, seen: Seen, share: Share) -> Array:
+        """What bending leaves of each sample's gradient entries, all blocks flattened."""
+        return flat(share(partial(self.robust.sample, k=k), g) for k, g in enumerate(seen.raw))
 
     def information(self, line: Line) -> Array:
         """Sum over a chunk of ``J_iᵀ W_i J_i`` with the loss's own curvature, nothing bent."""
@@ -356,7 +418,7 @@ class Problem:
         return gradients([self], [theta], curvature=curvature)[0]
 
     def _gradient(self, theta: Tucker, total: list[Any], curvature: bool) -> Gradient:
-        matrix, value, count, changed, *sums = total
+        matrix, correction, tensor, value, count, changed, *sums = total
         xp = namespace(theta.core)
         means = [s / column(count, s.ndim) for s in sums]
         sizes = [self.data.n * math.prod(block.shape) for block in theta.blocks]
@@ -365,6 +427,8 @@ class Problem:
             float(xp.sum(value) / xp.sum(count)),
             tuple(float(c / size) for c, size in zip(changed, sizes, strict=True)),
             matrix / xp.sum(count) if curvature else None,
+            correction / xp.sum(count) if curvature else None,
+            tensor / xp.sum(count) if curvature else None,
         )
 
     def curvature(self, theta: Tucker, *, slope: bool = False) -> Array:
@@ -485,14 +549,14 @@ def gradients(
     work = [partial(_chunk_sums, p.kernel_at(theta), theta, curvature) for p, theta in pairs]
     totals = iter(problems[0].data.map_sums(work, [problem.data for problem in problems]))
     return [
-        problem._gradient(theta, list(islice(totals, 4 + len(theta.blocks))), curvature)
+        problem._gradient(theta, list(islice(totals, 6 + len(theta.blocks))), curvature)
         for problem, theta in pairs
     ]
 
 
 def _chunk_sums(kernel: Kernel, theta: Tucker, curvature: bool, chunk: Chunk) -> list[Any]:
     seen = kernel.see(theta, chunk)
-    return [*(kernel.curvature(seen) if curvature else [0.0]), *kernel.gradient(seen)]
+    return [*(kernel.hessian(seen) if curvature else [0.0] * 3), *kernel.gradient(seen)]
 
 
 def scores(problems: Sequence[Problem], thetas: Sequence[Tucker]) -> list[np.ndarray]:
@@ -630,28 +694,6 @@ def horizontal_system(theta: Tucker, matrix: Array) -> Array:
     tiny = xp.finfo(matrix.dtype).smallest_normal  # separable classes may have no curvature at all
     ridge = 1e-7 * diagonal + 1e-10 * level + float(tiny)
     return moved + level * (eye - theta.horizontal(eye)) + eye * ridge
-
-
-def _kept(bend: Callable[[Array], Array], raw: Array) -> Array:
-    """Weight to take a step with: half-way between the ratio of bent to raw and the slope.
-
-    The ratio alone (iteratively reweighted least squares) is safe but slow where much is bent, the
-    slope alone (Newton) fast but unsafe; their mean is positive for every bend we have.
-    """
-    one = namespace(raw).ones_like(raw)
-    if (bent := bend(raw)) is raw:
-        return one
-    return (ratio(bent, raw, otherwise=one) + _slope(bend, raw)) / 2
-
-
-def _slope(bend: Callable[[Array], Array], raw: Array) -> Array:
-    """Derivative of an entrywise bend, by central differences; one where there is nothing."""
-    xp = namespace(raw)
-    one = xp.ones_like(raw)
-    h = max(1e-6, 1e4 * float(xp.finfo(raw.dtype).eps)) * xp.abs(raw)  # well above rounding
-    if (ahead := bend(above := raw + h)) is above:
-        return one
-    return ratio(ahead - bend(raw - h), 2 * h, otherwise=one)
 
 
 def _weighted(entries: Array, chunk: Chunk) -> Array:

@@ -6,7 +6,7 @@ Folds and candidates are weights of zero and one on the same data: X is never co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
@@ -16,16 +16,17 @@ from sklearn.base import clone
 from ._array import column, namespace, to_numpy
 from ._checks import feasible_rank
 from .init import degrees_of_freedom, start, tensor_shape
+from .init.base import tame
 from .losses import Loss
 from .problem import Problem, scores, values
-from .robust import Adaptive, Robustifier
-from .robust.thresholds import MAD
+from .robust import Robustifier
+from .robust.thresholds import robust_scale
 from .solver import Solver, choose, run_together
 from .tucker import Tucker
 
 HUBER = 1.345
 LARGEST_RANK = 5
-ROUGH, FOLD_STEPS = 1e-2, 4  # a prediction error needs no better fit
+ROUGH, FOLD_STEPS = 1e-2, 8  # a prediction error needs no better fit
 QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 
 Rank = tuple[int, ...]
@@ -33,7 +34,7 @@ Rank = tuple[int, ...]
 
 @dataclass(frozen=True)
 class RankPath:
-    """The ranks tried, in order, with their criterion; the least one is chosen."""
+    """The rank chosen, and those tried, in order, with their criterion as the last move saw it."""
 
     rank: Rank
     ranks: list[Rank]
@@ -54,7 +55,8 @@ def select_rank(
     problem : Problem
     criterion : {"bic", "cv"}
         ``"bic"``: twice Huber's loss of the standardised residuals (or the deviance) plus
-        ``df log N``. ``"cv"``: five-fold robust prediction error.
+        ``df log N``: equal ranks at the scale of the largest fit, moves at that of the best fit so
+        far. ``"cv"``: five-fold robust prediction error.
     rng : Generator
         For the folds, and for starts that draw.
     largest : int
@@ -65,19 +67,22 @@ def select_rank(
     equal = [feasible_rank([min(r, p) for p in shape]) for r in range(1, largest + 1)]
     room = np.count_nonzero(_seen(problem)) / 2  # more free parameters than that tell nothing
     equal = [r for r in equal if degrees_of_freedom(shape, r) <= room] or equal[:1]
-    cost = {"bic": _bic, "cv": _cross_validated}[criterion](problem, equal[-1], rng)
-    tried: dict[Rank, float] = {}
+    cost: _Bic | _CrossValidated = (_Bic if criterion == "bic" else _CrossValidated)(
+        problem, equal[-1], rng
+    )
+    tried: list[Rank] = []
 
     def best(candidates: Iterable[Rank]) -> Rank:
-        for rank in candidates:
-            if rank not in tried and degrees_of_freedom(shape, rank) <= room:
-                tried[rank] = cost(rank)
-        return min(tried, key=lambda rank: tried[rank], default=equal[0])
+        fits = [rank for rank in candidates if degrees_of_freedom(shape, rank) <= room]
+        tried.extend(rank for rank in fits if rank not in tried)
+        return min(fits, key=cost.of, default=equal[0])
 
-    current = best(equal)
-    while (move := best(_neighbours(current, shape, largest))) != current:
-        current = move
-    return RankPath(current, list(tried), list(tried.values()))
+    current, seen = best(equal), set()
+    while current not in seen:  # at the scale of another fit an earlier one may be the best again
+        seen.add(current)
+        cost.rescale(current)
+        current = best([current, *_neighbours(current, shape, largest)])
+    return RankPath(current, tried, [cost.of(rank) for rank in tried])
 
 
 def _neighbours(rank: Rank, shape: Sequence[int], largest: int) -> Iterator[Rank]:
@@ -93,41 +98,54 @@ def _neighbours(rank: Rank, shape: Sequence[int], largest: int) -> Iterator[Rank
 def _pilot_fit(problem: Problem, rank: Rank, rng: np.random.Generator) -> tuple[Problem, Tucker]:
     """A cheap robust fit: shrunk covariates and Huber's scores, a few steps."""
     theta = start(problem.design.init, problem, rank, rng)
-    pilot = problem.pilot(theta)
-    omega = np.inf if pilot.direct else float(np.median(pilot.norms())) or np.inf
-    nu = HUBER * _scale(pilot.scores()) if problem.loss.residual else np.inf
-    problem = replace(problem, robust=Adaptive(omega, nu, np.inf).calibrate())
-    solver = choose(problem, theta).set_params(n_iter=5, tol=1e-3)
+    problem = tame(problem, theta, shrink=problem.data.X is not None)
+    solver = choose(problem, theta).set_params(n_iter=15, tol=1e-3)
     return problem, solver.run(problem, theta).theta
 
 
-def _bic(problem: Problem, largest: Rank, rng: np.random.Generator) -> Callable[[Rank], float]:
-    """Robust BIC. Scale and efficiency are those of the largest fit, for every rank."""
-    shape, seen = tensor_shape(problem), _seen(problem)
-    N = int(np.count_nonzero(seen))
-    scale, efficiency = 1.0, 1.0
-    if problem.loss.residual:
-        residuals = _residuals(problem, largest, rng)
+class _Bic:
+    """Robust BIC, with the scale and efficiency of one fit for every rank.
+
+    At first those of the largest: a scale that holds signal would hide it. But low-rank fits follow
+    noise more than their degrees of freedom tell, so that its residuals are too small by far; from
+    there on the scale is that of the best fit so far.
+    """
+
+    def __init__(self, problem: Problem, largest: Rank, rng: np.random.Generator) -> None:
+        self._problem, self._rng = problem, rng
+        self._shape, self._seen = tensor_shape(problem), _seen(problem)
+        self._n = int(np.count_nonzero(self._seen))
+        self._entries: dict[Rank, np.ndarray] = {}
+        self.rescale(largest)
+
+    def rescale(self, rank: Rank) -> None:
+        """Take scale and efficiency from the fit of a rank."""
+        if not self._problem.loss.residual:
+            return
+        residuals = self._fitted(rank)
         # What the fit has taken out of the residuals is given back to their scale.
-        scale = _scale(residuals) * math.sqrt(N / max(N - degrees_of_freedom(shape, largest), 1))
-        bent = np.clip(residuals / scale, -HUBER, HUBER)
-        inside = np.mean(np.abs(residuals) <= HUBER * scale)
-        efficiency = float(np.mean(bent**2) / max(inside, 1e-3)) or 1.0  # nothing left to explain
+        left = max(self._n - degrees_of_freedom(self._shape, rank), 1)
+        self._scale = (robust_scale(residuals) or 1.0) * math.sqrt(self._n / left)
+        bent = np.clip(residuals / self._scale, -HUBER, HUBER)
+        inside = np.mean(np.abs(residuals) <= HUBER * self._scale)
+        # None where nothing is left to explain.
+        self._efficiency = float(np.mean(bent**2) / max(inside, 1e-3)) or 1.0
 
-    def cost(rank: Rank) -> float:
-        penalty = degrees_of_freedom(shape, rank) * math.log(N)
-        if not problem.loss.residual:
-            fitted, theta = _pilot_fit(problem, rank, rng)
-            return 2 * float(np.sum(fitted.values(theta)[seen])) + penalty
-        loss = huber_loss(_residuals(problem, rank, rng) / scale)
-        return 2 * float(np.sum(loss)) / efficiency + penalty
+    def of(self, rank: Rank) -> float:
+        """Twice Huber's loss, or the deviance, and the penalty."""
+        penalty = degrees_of_freedom(self._shape, rank) * math.log(self._n)
+        entries = self._fitted(rank)
+        if self._problem.loss.residual:
+            entries = huber_loss(entries / self._scale) / self._efficiency
+        return 2 * float(np.sum(entries)) + penalty
 
-    return cost
-
-
-def _residuals(problem: Problem, rank: Rank, rng: np.random.Generator) -> np.ndarray:
-    fitted, theta = _pilot_fit(problem, rank, rng)
-    return fitted.scores(theta)[_seen(problem)]
+    def _fitted(self, rank: Rank) -> np.ndarray:
+        """Residuals of the fit of a rank, or for losses of no residual its losses."""
+        if rank not in self._entries:
+            fitted, theta = _pilot_fit(self._problem, rank, self._rng)
+            entries = fitted.scores if fitted.loss.residual else fitted.values
+            self._entries[rank] = entries(theta)[self._seen]
+        return self._entries[rank]
 
 
 def _seen(problem: Problem) -> np.ndarray:
@@ -142,18 +160,24 @@ def _seen(problem: Problem) -> np.ndarray:
     return seen & column(to_numpy(data.weight) > 0, seen.ndim)
 
 
-def _cross_validated(
-    problem: Problem, largest: Rank, rng: np.random.Generator
-) -> Callable[[Rank], float]:
+class _CrossValidated:
     """Five-fold robust prediction error; the folds are drawn once, for every rank."""
-    folds = list(_folds(problem, rng))
 
-    def cost(rank: Rank) -> float:
-        fits = [_pilot_fit(train, rank, rng) for train, _ in folds]
-        problems, points = zip(*fits, strict=True)
-        return float(np.mean(_validate(problems, points, [test for _, test in folds])))
+    def __init__(self, problem: Problem, largest: Rank, rng: np.random.Generator) -> None:
+        self._folds, self._rng = list(_folds(problem, rng)), rng
+        self._errors: dict[Rank, float] = {}
 
-    return cost
+    def rescale(self, rank: Rank) -> None:
+        """Nothing: prediction errors need no scale."""
+
+    def of(self, rank: Rank) -> float:
+        """Mean error over the folds."""
+        if rank not in self._errors:
+            fits = [_pilot_fit(train, rank, self._rng) for train, _ in self._folds]
+            problems, points = zip(*fits, strict=True)
+            errors = _validate(problems, points, [test for _, test in self._folds])
+            self._errors[rank] = float(np.mean(errors))
+        return self._errors[rank]
 
 
 def _folds(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[Problem, np.ndarray]]:
@@ -269,7 +293,3 @@ def huber_loss(x: np.ndarray) -> np.ndarray:
     """``½ ℓ_ν(x)`` at ν = 1.345."""
     bent = np.clip(x, -HUBER, HUBER)
     return bent * (x - bent / 2)
-
-
-def _scale(x: np.ndarray) -> float:
-    return MAD * float(np.nanmedian(np.abs(x))) or 1.0

@@ -9,15 +9,16 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ._array import Array, matrix_of, namespace, quiet
+from ._array import Array, matrix_of, namespace, quiet, to_numpy
 from ._checks import check_number
 from ._log import tell
+from .manifold import manifold_curvature
 from .problem import Gradient, Problem, gradients, horizontal_system
 from .registry import Registered
 from .tucker import Tucker, unfold
@@ -27,6 +28,11 @@ __all__ = ["GradientDescent", "Iteration", "Newton", "Result", "ScaledDescent", 
 GROWTH = 1e8  # an iterate that outgrows its start by this much is running away
 MATRICES = 1e7  # entries of all the Gauss-Newton matrices that one pass may add up
 LONGEST, ALIGNED = 0.1, 0.99  # most that a stretched step changes A; cosine of steps on a line
+MOST = 10  # steps that a stretched one may stand for
+BISECTIONS = 4  # the trusted share of a Hessian is found to a sixteenth
+BUDGET = 20  # Newton steps of an automatic fit; the size of A of separable classes needs more
+SETTLED = 0.02  # share of the standard error of A that a last step may have
+TRUSTED = 0.1  # least share of the Gauss-Newton matrix that a Hessian must have in any direction
 LARGEST, WORK = 2500, 2e8  # what Newton's matrix may cost: its size, and multiplications a sample
 
 
@@ -111,11 +117,25 @@ class Progress:
     history : list of Iteration
     largest : float
         Norm of A beyond which it is running away.
+    moved : float
+        Length of the last step.
+    reach : float
+        Longest step, relative to A, that a Hessian is trusted with: half a step where the next was
+        no shorter.
     """
 
     trail: list[Tucker] = field(default_factory=list)
     history: list[Iteration] = field(default_factory=list)
     largest: float = math.inf
+    moved: float = math.inf
+    reach: float = LONGEST
+
+    def adapt(self, new: Tucker, old: Tucker) -> None:
+        """Trust a Hessian a little further after a shorter step, much less after a longer one."""
+        if new.distance(old) < self.moved:
+            self.reach = min(1.25 * self.reach, LONGEST)
+        else:
+            self.reach = self.moved / max(old.norm(), np.finfo(np.float64).tiny) / 2
 
 
 Callback = Callable[[Iteration, Tucker], Any]
@@ -148,7 +168,9 @@ class Solver(Registered):
         """Return the same tensor with the factors this solver wants."""
         return theta
 
-    def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
+    def step(
+        self, problem: Problem, theta: Tucker, gradient: Gradient, reach: float = LONGEST
+    ) -> Tucker:
         """Return the next point."""
         raise NotImplementedError
 
@@ -206,8 +228,9 @@ class Solver(Registered):
         for t in range(len(history) + 1, self.n_iter + 1):
             gradient = yield theta
             with quiet():  # overflow is detected, and reported in words
-                new = self.step(problem, theta, gradient)
-                if self.stretches and (factor := stretch(trail)) > 1:
+                new = self.step(problem, theta, gradient, progress.reach)
+                factor = stretch(trail) if self.stretches else 1.0
+                if factor > 1:
                     new = theta.map(lambda x, n, f=factor: x + f * (n - x), new)
                     trail = []
                 runaway = not _finite(new) or not new.norm() < progress.largest
@@ -219,6 +242,9 @@ class Solver(Registered):
                 )
             new = self.gauge(new)
             change = relative_change(new, theta)
+            if factor == 1:
+                progress.adapt(new, theta)
+            progress.moved = new.distance(theta)
             theta = new
             progress.trail = trail = [*trail, theta][-3:]
             history.append(Iteration(t, gradient.value, change, gradient.truncated))
@@ -351,7 +377,9 @@ class GradientDescent(Solver, name="gd"):
         check_number("a", self.a, zero=True)
         check_number("b", self.b)
 
-    def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
+    def step(
+        self, problem: Problem, theta: Tucker, gradient: Gradient, reach: float = LONGEST
+    ) -> Tucker:
         """One iteration of Algorithm 1."""
         new = list(theta.map(lambda x, g: x - self.step_size * g, gradient.blocks).blocks)
         for k, pull in enumerate(theta.imbalance(self.b), start=1):
@@ -387,7 +415,9 @@ class ScaledDescent(Solver, name="scaled"):
         """Orthonormal factors, all-orthogonal core."""
         return theta.canonical()
 
-    def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
+    def step(
+        self, problem: Problem, theta: Tucker, gradient: Gradient, reach: float = LONGEST
+    ) -> Tucker:
         """One whitened step."""
         precondition = whitening(problem, theta)
         direction = precondition(gradient.blocks)
@@ -468,13 +498,16 @@ class Newton(Solver, name="newton"):
     curvature = True
     stretches = True
 
-    def step(self, problem: Problem, theta: Tucker, gradient: Gradient) -> Tucker:
-        """One Gauss-Newton step, no longer than A or the core's own part of it."""
+    def step(
+        self, problem: Problem, theta: Tucker, gradient: Gradient, reach: float = LONGEST
+    ) -> Tucker:
+        """One Newton step where it can be trusted, else one of Gauss-Newton.
+
+        No longer than A or the core's own part of it.
+        """
         xp = namespace(theta.core)
-        flat = xp.concat([xp.reshape(g, (-1,)) for g in gradient.blocks.blocks])
-        system = horizontal_system(theta, gradient.curvature)
-        step = xp.linalg.solve(system, -theta.horizontal(flat[:, None]))[:, 0]
-        direction = theta.with_blocks(theta.split(step))
+        # Where classes are about separable, the Hessian tells nothing of how large A gets.
+        direction = _direction(theta, gradient, reach if problem.loss.residual else 0.0)
         length = _tangent_norm(theta, direction)
         longest = max(theta.norm(), float(xp.linalg.vector_norm(direction.core)))
         shrink = longest / max(longest, length, 1e-300)
@@ -483,6 +516,55 @@ class Newton(Solver, name="newton"):
         while longest < new.distance(theta) < math.inf:
             new = theta.map(lambda x, n: (x + n) / 2, new)
         return new
+
+
+def _direction(theta: Tucker, gradient: Gradient, reach: float) -> Tucker:
+    """Newton's step with as much of the Hessian's rest as can be trusted.
+
+    The rest is what the Gauss-Newton matrix lacks: slopes of bent scores below their weights, and
+    the curvature of the set of low-rank tensors. A share of it is trusted if it leaves a tenth of
+    the Gauss-Newton matrix in every direction, and a step within `reach` of A; the largest such is
+    found by bisection.
+    """
+    xp = namespace(theta.core)
+    flat = xp.concat([xp.reshape(g, (-1,)) for g in gradient.blocks.blocks])
+    right = -theta.horizontal(flat[:, None])
+
+    def solved(system: Array) -> Tucker:
+        return theta.with_blocks(theta.split(xp.linalg.solve(system, right)[:, 0]))
+
+    safe = horizontal_system(theta, gradient.curvature)
+    if not reach > 0:
+        return solved(safe)
+    rest = gradient.correction + manifold_curvature(theta, gradient.tensor)
+
+    def trusted(share: float) -> Tucker | None:
+        system = horizontal_system(theta, gradient.curvature + share * rest)
+        if not _positive(system - TRUSTED * safe):
+            return None
+        direction = solved(system)
+        return direction if _tangent_norm(theta, direction) <= reach * theta.norm() else None
+
+    if (whole := trusted(1.0)) is not None:
+        return whole
+    best, low, high = solved(safe), 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        if (found := trusted(middle)) is None:
+            high = middle
+        else:
+            best, low = found, middle
+    return best
+
+
+def _positive(matrix: Array) -> bool:
+    """Whether the symmetric part of a matrix is positive definite."""
+    entries = to_numpy(matrix)
+    try:
+        np.linalg.cholesky(entries + entries.T)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def stretch(trail: list[Tucker]) -> float:
@@ -501,7 +583,7 @@ def stretch(trail: list[Tucker]) -> float:
     both = trail[2].distance(trail[0])
     cosine = (both**2 - first**2 - second**2) / (2 * first * second)
     far = LONGEST * trail[2].norm() / second
-    return min(1 / (1 - second / first), far) if cosine > ALIGNED else 1.0
+    return min(1 / (1 - second / first), far, MOST) if cosine > ALIGNED else 1.0
 
 
 def choose(problem: Problem, theta: Tucker) -> Solver:
@@ -509,7 +591,27 @@ def choose(problem: Problem, theta: Tucker) -> Solver:
     responses = math.prod(problem.data.y.shape[1:])
     if problem.data.X is None or theta.d_eff > LARGEST or responses * theta.d_eff**2 > WORK:
         return ScaledDescent()
-    return Newton()
+    return Newton(n_iter=BUDGET) if problem.loss.residual else Newton()
+
+
+def settled(problem: Problem, result: Result) -> Result:
+    """The result, converged if its last step was far below the standard error of A.
+
+    Very bent scores leave valleys along which steps only creep: what is left to go there is lost in
+    the noise.
+    """
+    if result.converged or result.interrupted or result.diverged or not result.history:
+        return result
+    if problem.data.X is None or result.theta.d_eff > LARGEST:  # no error, or one too dear
+        return result
+    pilot = problem.pilot(result.theta).canonical()
+    error = math.sqrt(max(pilot.risk(problem.robust), 0.0))
+    moved = result.history[-1].change * result.theta.norm()
+    if not moved <= SETTLED * error < math.inf:
+        return result
+    share = moved / error
+    reason = f"the last step was {share:.1%} of the standard error of A: more say nothing"
+    return replace(result, converged=True, reason=reason)
 
 
 def relative_change(new: Tucker, old: Tucker) -> float:

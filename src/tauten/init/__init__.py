@@ -3,7 +3,7 @@
 ===================  ======================================================================
 name                 what it does
 ===================  ======================================================================
-``iht``              robust hard thresholding from zero until it settles: the default
+``iht``              robust hard thresholding from zero, ten steps at most: the default
 ``restarts``         the best of iht, spectral and six bootstrapped ones, after a short robust
                      fit from each: the default where samples are few
 ``spectral``         low-rank part of the robust gradient at zero (truncated cross-moment)
@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from .._checks import check_theta
 from .._log import tell
 from ..designs import Covariate, Direct
 from ..problem import Problem
-from ..tucker import Tucker, degrees_of_freedom
+from ..tucker import Affine, Tucker, degrees_of_freedom
 from .base import Start, tensor_shape, with_linear
 from .decomposition import decompose, noise_location, pseudo_huber
 from .multistart import random, restarts
@@ -60,6 +61,7 @@ __all__ = [
 ]
 
 ENOUGH = 4  # responses per degree of freedom of A
+SHORT = 10  # steps of hard thresholding: from there on, Newton's are worth more
 
 
 def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Generator) -> Tucker:
@@ -89,6 +91,7 @@ def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Gener
         check_theta(init, tensor_shape(problem), "init")
         if init.rank != tuple(rank):
             raise ValueError(f"init must have the ranks asked for, {tuple(rank)}; got {init.rank}")
+        _check_linear(init, problem)
         return with_linear(problem, init.map(problem.data.like))
     starts = STARTS[type(problem.design)]
     if isinstance(init, str) and init == "auto":
@@ -100,6 +103,18 @@ def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Gener
         )
     tell("start", lambda: {"init": init, "rank": tuple(rank)})
     return starts[init](problem, rank, rng)
+
+
+def _check_linear(init: Tucker, problem: Problem) -> None:
+    """Raise unless the vector coefficients of a given start, if any, are those of the problem."""
+    Z, y = problem.data.Z, problem.data.y
+    wanted = None if Z is None else (Z.shape[1], *y.shape[1:])
+    if isinstance(init, Affine) and tuple(init.linear.shape) != wanted:
+        raise ValueError(
+            f"init must have vector coefficients of shape {wanted} (the intercept's first, then "
+            f"one per covariate; None where there are neither), or be a Tucker without them; got "
+            f"{tuple(init.linear.shape)}"
+        )
 
 
 def default(problem: Problem, rank: Sequence[int]) -> str:
@@ -117,7 +132,7 @@ def default(problem: Problem, rank: Sequence[int]) -> str:
 
 STARTS: dict[type, dict[str, Start]] = {
     Covariate: {
-        "iht": iht,
+        "iht": partial(iht, n_iter=SHORT),
         "spectral": spectral,
         "nuclear": nuclear,
         "nuclear-literal": nuclear_literal,

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._array import like
 from ..problem import Problem
-from ..robust.thresholds import MAD
+from ..robust.thresholds import robust_scale
 from ..solver import Newton
 from ..tucker import Tucker
 from .base import tame
@@ -67,7 +67,7 @@ def spread(problem: Problem, theta: Tucker) -> float:
         return float(np.mean(values[: max(1, int(0.9 * values.size))]))
     scores = problem.pilot(theta).scores()
     scores = scores[np.isfinite(scores)]
-    scale = MAD * float(np.median(np.abs(scores))) or 1.0
+    scale = robust_scale(scores) or 1.0
     return scale**2 * float(np.mean(np.minimum((scores / scale) ** 2, 9.0)))
 
 

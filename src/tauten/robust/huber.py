@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from .._array import Array, clip
 from .base import Pilot, Robustifier, positive, required
-from .thresholds import MAD
+from .thresholds import robust_scale
 
 
 class Huber(Robustifier, name="huber"):
@@ -56,4 +56,4 @@ class Huber(Robustifier, name="huber"):
 
 def score_scale(pilot: Pilot) -> float:
     """Return the robust standard deviation of the pilot's scores; inf if most are zero."""
-    return MAD * float(np.nanmedian(np.abs(pilot.scores()))) or np.inf
+    return robust_scale(pilot.scores()) or np.inf

@@ -26,6 +26,11 @@ SLACK = 1.05
 FEWEST = 10  # fewer samples (PCA of one tensor) tell no scale
 
 
+def robust_scale(x: np.ndarray) -> float:
+    """Robust standard deviation ``1.4826 median |x|`` about zero; nan is missing."""
+    return MAD * float(np.nanmedian(np.abs(x)))
+
+
 def entry_scales(gradients: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Robust standard deviation ``1.4826 median_i |g_ij|`` of every gradient entry.
 
