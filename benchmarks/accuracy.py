@@ -84,7 +84,7 @@ def table(setting: str, seeds: range) -> str:
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     lines.append("| *mark to reach* | " + " | ".join(f"{t:.3g}" for t in TARGETS[setting]) + " |")
     reads = (results[case][1] for case in CASES)
-    cells = (f"{np.median(passes):g}, at most {max(passes):g}" for passes in reads)
+    cells = (f"{np.median(passes):.1f}, at most {max(passes):.1f}" for passes in reads)
     lines.append("| *passes of auto* | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
