@@ -17,7 +17,9 @@ class NotConvergedWarning(ConvergenceWarning):
     >>> data = tt.datasets.make_model("I", 300, rng=0)
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     model = tt.TensorRegressor(1, solver="newton:n_iter=1").fit(data.X, data.y)
+    ...     model = tt.TensorRegressor(1, init="random", solver="newton:n_iter=1").fit(
+    ...         data.X, data.y
+    ...     )
     >>> caught[0].category.__name__
     'NotConvergedWarning'
     """

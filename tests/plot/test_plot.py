@@ -36,7 +36,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def model(data):
-    return tt.TensorRegressor(rank=2).fit(*data)
+    return tt.TensorRegressor(rank=2, robust="truncate:tau=40").fit(*data)
 
 
 def pictures(ax):
