@@ -85,7 +85,7 @@ def test_what_was_chosen_is_not_chosen_again(data, path, monkeypatch):
         with pytest.raises(StoppedError):
             tt.TensorRegressor(**options).fit(data.X, data.y)
     for name in ("select_rank", "select_threshold", "start"):
-        monkeypatch.setattr(tt.estimators, name, None)
+        monkeypatch.setattr(tt.estimators.base, name, None)
     again = tt.TensorRegressor(**options).fit(data.X, data.y)
     np.testing.assert_array_equal(again.cv_results_.taus, whole.cv_results_.taus)
     np.testing.assert_allclose(again.coef_, whole.coef_, atol=1e-12)

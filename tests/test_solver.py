@@ -22,14 +22,8 @@ from tauten.designs import Covariate, Direct
 from tauten.losses import Loss, Squared
 from tauten.problem import Problem
 from tauten.robust import Huber, Robustifier, Truncate
-from tauten.solver import (
-    GradientDescent,
-    Newton,
-    ScaledDescent,
-    Solver,
-    relative_change,
-    run_together,
-)
+from tauten.solver import GradientDescent, Newton, ScaledDescent, Solver
+from tauten.solver.loop import relative_change, run_together
 from tauten.tucker import Affine, Tucker, hooi, hosvd
 
 REFERENCES = {
@@ -283,7 +277,7 @@ def test_curvature_along_a_direction_is_the_matrix_times_it():
 @pytest.mark.parametrize("room", [1e7, 1])
 def test_fits_together_are_the_fits_alone(room, rng, make_theta, monkeypatch):
     """Other weights, thresholds and starts: the same answers, in as many passes as the longest."""
-    monkeypatch.setattr("tauten.solver.MATRICES", room)
+    monkeypatch.setattr("tauten.solver.loop.MATRICES", room)
     X, theta = rng.normal(size=(90, 4, 3)), make_theta((4, 3), (1, 1))
     y = X.reshape(90, 12) @ theta.full().ravel() + 0.1 * rng.standard_t(3, size=90)
     problem = Problem(Rows(X, y, chunk=40), Squared(), Covariate())

@@ -11,7 +11,8 @@ from .designs import Covariate, Direct
 from .losses import Loss
 from .problem import Problem
 from .robust import Robustifier, Truncate
-from .solver import Callback, GradientDescent, Result
+from .solver import GradientDescent, Result
+from .solver.result import Callback
 from .tucker import Tucker
 
 

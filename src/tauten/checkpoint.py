@@ -19,7 +19,8 @@ from ._files import check_writable, write_whole
 from .data import Samples
 from .problem import PILOT_SIZE
 from .select import RankPath, ThresholdPath
-from .solver import INTERRUPTED, Iteration, Progress, Result
+from .solver import Iteration, Result
+from .solver.result import INTERRUPTED, Progress
 from .tucker import Affine, Tucker
 
 LIMITS = ("largest", "moved", "reach")  # of a run's progress, in the order of its fields

@@ -32,7 +32,9 @@ from .data import Chunk
 from .designs import Covariate
 from .exceptions import IntervalsWarning
 from .problem import Problem
-from .solver import Result, Solver, choose, run_together
+from .solver import Result, Solver
+from .solver.choice import choose
+from .solver.loop import run_together
 from .tucker import Affine, Tucker
 
 __all__ = ["Intervals", "intervals", "loadings"]

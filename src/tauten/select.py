@@ -21,7 +21,9 @@ from .losses import Loss
 from .problem import Problem, scores, values
 from .robust import Robustifier
 from .robust.thresholds import robust_scale
-from .solver import Solver, choose, run_together
+from .solver import Solver
+from .solver.choice import choose
+from .solver.loop import run_together
 from .tucker import Tucker
 
 HUBER = 1.345

@@ -12,7 +12,8 @@ from ..metrics import frobenius_error
 from ..problem import Problem
 from ..robust import Huber, Robustifier, Truncate
 from ..select import cross_validate
-from ..solver import Solver, choose
+from ..solver import Solver
+from ..solver.choice import choose
 from ..tucker import Tucker
 from .descents import GRID
 from .outcomes import Outcome, Outcomes, Trial

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..solver import GROWTH
+from ..solver.loop import GROWTH
 from .lanes import Blocks, Lanes, Stack, clip_lanes, gradients, sweep
 
 

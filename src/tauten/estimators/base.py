@@ -1,0 +1,245 @@
+"""What the estimators share: from a problem to a fitted point."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import report
+from .._array import quiet, to_numpy
+from .._checks import check_rank, check_size
+from .._labels import Labels
+from .._log import tell
+from .._progress import reporter
+from ..checkpoint import Checkpoint, Stage, fingerprint
+from ..data import Samples, in_memory
+from ..exceptions import NotConvergedWarning
+from ..inference import Intervals, intervals, loadings
+from ..init import start, tensor_shape
+from ..kernels import in_use
+from ..problem import Problem
+from ..select import select_rank, select_threshold
+from ..solver import Iteration, Result, Solver
+from ..solver.choice import choose, settled
+from ..solver.result import Callback
+from ..tucker import Tucker
+
+PILOT_TOL, PILOT_STEPS = 1e-3, 8  # thresholds need no more
+FEW = 16  # samples that tell what size entries have
+
+
+class TensorModel(BaseEstimator):
+    """What the estimators share: from a problem to a fitted point."""
+
+    def _solve(
+        self, problem: Problem, theta: Tucker | None = None, *, stacklevel: int = 3
+    ) -> Result:
+        """Start, calibrate, fit; where thresholds are chosen, once more with those of that fit."""
+        few = problem.data.sample(FEW)
+        for name, array in (("X", few.X), ("y", few.y if problem.loss.residual else None)):
+            if array is not None:
+                check_size("Y" if few.X is None else name, to_numpy(array))
+        with quiet():  # a wild sample may overflow; what that does to a fit is said in words
+            result = self._fitted(problem, theta)
+        tell("fit", lambda: self._facts(problem))
+        if not result.converged:
+            warnings.warn(
+                f"{type(self).__name__} stopped early: {result.reason}",
+                NotConvergedWarning,
+                stacklevel=stacklevel,
+            )
+        return result
+
+    def _fitted(self, problem: Problem, theta: Tucker | None) -> Result:
+        """Fit and keep what was found; of an interrupted fit, what was found so far.
+
+        With a checkpoint, go on from there, and leave it behind if interrupted.
+        """
+        file = self._file(problem)
+        stage = None if file is None else file.load(problem.data.like)
+        if stage is None:
+            stage = self._begin(problem, theta)
+        problem, stopped = self._chosen(problem, stage), False
+        try:
+            result = self._run(problem, stage, file)
+            problem = problem.calibrate(stage.anchor)
+            result = settled(problem, result)
+            influence = problem.influence(result.theta)
+        except KeyboardInterrupt:
+            stopped, problem = True, problem.calibrate(stage.anchor)
+            result, influence = stage.interrupted(), np.full(problem.data.n, np.nan)
+        if file is not None and not stopped:
+            file.remove()
+        self._store(problem, result, influence)
+        return result
+
+    def _begin(self, problem: Problem, theta: Tucker | None) -> Stage:
+        """Choose ranks, a start and, by cross-validation, a threshold."""
+        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        stage = Stage()
+        if theta is None:
+            theta = start(self.init, problem, self._rank(problem, rng, stage), rng)
+        solver = self._solver(problem, theta)
+        solver.check()
+        tau = getattr(problem.robust, "tau", None)
+        if isinstance(tau, str) and tau == "cv":
+            stage.thresholds = select_threshold(problem, theta, solver, rng=rng)
+        stage.anchor, stage.last = theta, not self._chosen(problem, stage).robust.automatic
+        return stage
+
+    def _chosen(self, problem: Problem, stage: Stage) -> Problem:
+        """The problem with what was chosen for it, which is shown as well."""
+        if stage.ranks is not None:
+            self.rank_path_ = stage.ranks
+        if stage.thresholds is None:
+            return problem
+        self.cv_results_ = stage.thresholds
+        robust = clone(problem.robust).set_params(tau=stage.thresholds.tau)
+        return replace(problem, robust=robust)
+
+    def _run(self, problem: Problem, stage: Stage, file: Checkpoint | None) -> Result:
+        """Run what is left: the fit that thresholds are chosen from, if any, and the fit."""
+        solver = self._solver(problem, stage.anchor)
+        with reporter(self.verbose) as report:
+
+            def callback(iteration: Iteration, theta: Tucker) -> None:
+                report(iteration, theta)
+                if file is not None:
+                    file.save(stage)
+
+            if not stage.last:
+                few = min(solver.n_iter, PILOT_STEPS) if solver.curvature else solver.n_iter
+                pilot = clone(solver).set_params(tol=max(solver.tol, PILOT_TOL), n_iter=few)
+                stage.advance(self._run_stage(pilot, problem, stage, callback).theta)
+            return self._run_stage(solver, problem, stage, callback)
+
+    def _run_stage(
+        self, solver: Solver, problem: Problem, stage: Stage, callback: Callback
+    ) -> Result:
+        bent = problem.calibrate(stage.anchor)
+        return solver.run(bent, stage.anchor, callback, stage.progress)
+
+    def _file(self, problem: Problem) -> Checkpoint | None:
+        """The checkpoint, if there is to be one, of this problem with these settings."""
+        if self.checkpoint is None:
+            return None
+        settings = {"estimator": type(self).__name__, **self.get_params()}
+        for name in ("checkpoint", "memory", "verbose"):
+            settings.pop(name)
+        if isinstance(self.random_state, np.random.Generator):
+            settings.pop("random_state")
+        return Checkpoint(self.checkpoint, fingerprint(problem.data, settings))
+
+    def _rank(
+        self, problem: Problem, rng: np.random.Generator, stage: Stage | None = None
+    ) -> tuple[int, ...]:
+        criterion = {"auto": "bic", "cv": "cv"}.get(self.rank if isinstance(self.rank, str) else "")
+        if criterion is None:
+            return check_rank(self.rank, tensor_shape(problem))
+        if isinstance(self.init, Tucker):
+            return self.init.rank
+        self.rank_path_ = select_rank(problem, criterion=criterion, rng=rng)
+        if stage is not None:
+            stage.ranks = self.rank_path_
+        return self.rank_path_.rank
+
+    def _solver(self, problem: Problem, theta: Tucker) -> Solver:
+        auto = isinstance(self.solver, str) and self.solver == "auto"
+        return choose(problem, theta) if auto else Solver.get(self.solver)
+
+    def _store(self, problem: Problem, result: Result, influence: np.ndarray) -> None:
+        theta = result.theta
+        self.tucker_ = Tucker(theta.core, theta.factors)
+        self.coef_ = self.tucker_.full()
+        self.rank_ = self.tucker_.rank
+        self.loss_, self.robust_ = problem.loss, problem.robust
+        self.influence_ = influence
+        self.result_ = replace(result, n_passes=problem.data.reads.passes)
+        self.n_iter_ = result.n_iter
+
+    def _facts(self, problem: Problem) -> dict[str, Any]:
+        return {
+            "estimator": type(self).__name__,
+            "n": problem.data.n,
+            "rank": self.rank_,
+            "sweep": in_use(),
+            "passes": self.result_.n_passes,
+        }
+
+    def _label(self, samples: Any, labels: Labels | None) -> None:
+        """Keep what is known of features and modes; label the coefficients."""
+        validate_data(self, samples, skip_check_array=True)
+        self.labels_ = labels
+        if labels is not None:
+            self.coef_ = labels.wrap(self.coef_)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _at_fit(self, X: Any, y: Any = None, **data: Any) -> tuple[Problem, Tucker]:
+        """The problem that was solved, with the thresholds in use, and the fit as its point."""
+        raise NotImplementedError
+
+    def _point(self, problem: Problem) -> Tucker:
+        """The fit as a point of a problem."""
+        return self.tucker_
+
+    def _intervals(self, problem: Problem, theta: Tucker, **options: Any) -> Intervals:
+        return intervals(problem, theta, solver=self._solver(problem, theta), **options)
+
+    def report(self, path: str | PathLike[str], X: Any, y: Any = None, **options: Any) -> Path:
+        """Write a report of the fit: one HTML page that loads nothing.
+
+        Parameters
+        ----------
+        path : str or path
+        X, y
+            As given to :meth:`fit`: the model keeps no data.
+        **options
+            See :func:`tauten.report.write`: `sample_names`, `mode_names`, `folds`, and the rest of
+            what was given to :meth:`fit`.
+
+        Returns
+        -------
+        Path
+        """
+        return report.write(self, path, in_memory(X), in_memory(y), **options)
+
+    def loading_intervals(
+        self, X: Any, y: Any = None, *, level: float = 0.95, **data: Any
+    ) -> list[Intervals]:
+        """Return confidence intervals of the factors' entries, one set per mode.
+
+        Parameters
+        ----------
+        X, y, **data
+            As given to :meth:`fit`, `covariates` and `sample_weight` included.
+        level : float
+            Confidence of each interval.
+
+        Returns
+        -------
+        list of Intervals
+            See :func:`tauten.inference.loadings`, which says what they mean.
+        """
+        check_is_fitted(self)
+        return loadings(*self._at_fit(X, y, **data), level=level)
+
+
+def check_fitted_data(data: Samples, n: int, shape: tuple[int, ...], name: str = "y") -> None:
+    """Raise if these cannot be the data of the fit."""
+    if data.y.shape != (n, *shape):
+        raise ValueError(
+            f"{name} must be the data that the model was fitted to, of shape {(n, *shape)}; got "
+            f"{data.y.shape}"
+        )

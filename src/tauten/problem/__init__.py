@@ -1,0 +1,22 @@
+"""Data × loss × design × robustifier: the only place where the four meet."""
+
+from .pilot import PILOT_SIZE, PilotFit
+from .problem import Gradient, Problem, gradients, scores, values
+from .samplewise import Kernel, Line, Seen, View
+from .system import horizontal_system, sandwich
+
+__all__ = [
+    "PILOT_SIZE",
+    "Gradient",
+    "Kernel",
+    "Line",
+    "PilotFit",
+    "Problem",
+    "Seen",
+    "View",
+    "gradients",
+    "horizontal_system",
+    "sandwich",
+    "scores",
+    "values",
+]

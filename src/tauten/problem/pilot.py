@@ -1,0 +1,76 @@
+"""What thresholds are chosen from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._array import Array, quiet, to_numpy
+from ..robust import Robustifier
+from ..tucker import Tucker
+from .samplewise import Kernel, Line, Seen, per_sample
+from .system import expected_error, sandwich
+
+if TYPE_CHECKING:
+    from .problem import Problem
+
+PILOT_SIZE = 2000  # samples that thresholds are chosen from; their quantiles are then good to 2%
+
+
+class PilotFit:
+    """The samples as seen from a point: what :meth:`Robustifier.calibrate` looks at."""
+
+    def __init__(self, problem: Problem, theta: Tucker) -> None:
+        self.n, self.n_blocks = problem.data.n, len(theta.blocks)
+        self.residual, self.classes = problem.loss.residual, problem.loss.classes
+        self.direct = problem.data.X is None
+        self._problem = problem
+        self._plain = replace(problem, robust=Robustifier()).kernel
+        self._chunk, self._theta = problem.data.sample(PILOT_SIZE), theta
+        self._lines: dict[bytes, Line] = {}
+
+    def _see(self, kernel: Kernel) -> Seen:
+        """The samples as a kernel sees them; those that shrink them alike share a sweep."""
+        _, scale, share = kernel.shrink(self._chunk)
+        factors = scale if share is None else share
+        key = b"" if factors is None else to_numpy(factors).tobytes()
+        if key not in self._lines:
+            self._lines[key] = kernel.linearise(self._theta, self._chunk)
+        return Seen(kernel, self._lines[key])
+
+    def scores(self) -> np.ndarray:
+        """Scores of the samples, nan where the response is missing."""
+        view = self._plain.predict(self._theta, self._chunk)
+        return to_numpy(self._plain.loss.score(view.eta, view.y))
+
+    def values(self) -> np.ndarray:
+        """Losses of the samples, summed over the entries of a response."""
+        view = self._plain.predict(self._theta, self._chunk)
+        entries = to_numpy(self._plain.loss.value(view.eta, view.y))
+        return np.nansum(entries.reshape(entries.shape[0], -1), axis=1)
+
+    def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
+        """Per-sample gradients of each block, from scores bent by `bend`."""
+        seen = self._see(self._plain)
+        blocks = seen.raw if bend is None else seen.line.pullback(bend(seen.score))
+        return [to_numpy(g) for g in blocks]
+
+    def risk(self, robust: Robustifier) -> float:
+        """Expected ``‖Â - A‖²_F`` with another robustifier, at a point in canonical form."""
+        kernel = replace(self._plain, robust=robust)
+        slope, moment, _ = per_sample(kernel.scatter(self._see(kernel)))
+        with quiet():  # where every gradient is cut there is no slope, and the error is infinite
+            return expected_error(self._theta, sandwich(self._theta, slope, moment))
+
+    def canonical(self) -> PilotFit:
+        """The same pilot with orthonormal factors and an all-orthogonal core."""
+        return PilotFit(self._problem, self._theta.canonical())
+
+    def norms(self) -> np.ndarray:
+        """Norms of the (centred) covariates."""
+        if self.direct:
+            raise ValueError("shrinking covariates needs covariates: PCA has none")
+        return to_numpy(self._chunk.norms(self._plain.design.center))

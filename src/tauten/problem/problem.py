@@ -1,0 +1,288 @@
+"""The problem, and passes over the data for one or several of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from .._array import Array, column, namespace, ratio, to_numpy
+from .._log import tell, thresholds
+from ..data import Chunk, Samples
+from ..designs import Covariate, Direct
+from ..jeffreys import Jeffreys, flat
+from ..losses import Loss
+from ..robust import Robustifier
+from ..tucker import Tucker, degrees_of_freedom
+from .pilot import PILOT_SIZE, PilotFit
+from .samplewise import Kernel, View, per_sample, total_weight, weighted
+from .system import horizontal_system, sandwich
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A robust gradient at a point.
+
+    Attributes
+    ----------
+    blocks : Tucker
+        ``(G_0, G_1, ..., G_d)``, of the type of the point.
+    value : float
+        Mean loss of the samples, shrunk if the robustifier shrinks them, but not bent.
+    truncated : tuple of float
+        For each block, the share of per-sample gradient entries changed after the score was bent.
+    curvature : array, optional
+        Mean of ``J_iᵀ W_i J_i``: the Gauss-Newton matrix of all blocks, flattened.
+    correction : array, optional
+        What the slopes of bent scores and gradients add to it: see :meth:`Kernel.hessian`.
+    tensor : array, optional
+        Mean of ``X_i ∘ s_i``, for s_i the bent scores: the gradient with respect to the full
+        tensor A. With the point it makes the rest of the Hessian: see
+        :func:`tauten.manifold.manifold_curvature`.
+    """
+
+    blocks: Tucker
+    value: float
+    truncated: tuple[float, ...]
+    curvature: Array | None = None
+    correction: Array | None = None
+    tensor: Array | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An estimation problem: everything the solver needs to ask about.
+
+    Parameters
+    ----------
+    data : Samples
+    loss : Loss
+    design : Covariate or Direct
+    robust : Robustifier
+        Calibrated, where it has thresholds to choose: see :meth:`calibrate`.
+    missing : bool
+        Whether y holds nan for missing entries.
+    reduce_bias : bool
+        Whether to add Jeffreys' prior to the likelihood, for losses of classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tauten.data import Rows
+    >>> from tauten.losses import Squared
+    >>> theta = Tucker(np.ones(1), [np.ones((2, 1))])
+    >>> problem = Problem(Rows(np.eye(2), np.array([1.0, 3.0])), Squared(), Covariate())
+    >>> problem.gradient(theta).blocks.core
+    array([-1.])
+    """
+
+    data: Samples
+    loss: Loss
+    design: Covariate | Direct
+    robust: Robustifier = field(default_factory=Robustifier)
+    missing: bool = False
+    reduce_bias: bool = False
+
+    @property
+    def kernel(self) -> Kernel:
+        """The work on one chunk."""
+        return Kernel(self.loss, self.design, self.robust, self.missing)
+
+    def kernel_at(self, theta: Tucker) -> Kernel:
+        """The same with the prior at a point, where there is one."""
+        return replace(self.kernel, prior=self.prior(theta)) if self.reduce_bias else self.kernel
+
+    def prior(self, theta: Tucker) -> Jeffreys:
+        """Jeffreys' prior at a point, from (some of) the samples: a correction needs no more.
+
+        The information of all samples is taken to be that of the pilot's, as far as they go.
+        """
+        chunk, kernel = self.data.sample(PILOT_SIZE), self.kernel
+        free = degrees_of_freedom(theta.shape, theta.rank)
+        free += sum(math.prod(block.shape) for block in theta.blocks[1 + theta.order :])
+        total = total_weight(self.data)
+        if free >= chunk.y.shape[0]:
+            return Jeffreys(None, min(1.0, free / float(total)))
+        line = kernel.linearise(theta, chunk)
+        matrix = kernel.information(line) * (total / total_weight(chunk))
+        inverse = namespace(matrix).linalg.inv(horizontal_system(theta, matrix))
+        return Jeffreys(theta.horizontal(theta.horizontal(inverse).T).T)
+
+    def gradient(self, theta: Tucker, *, curvature: bool = False) -> Gradient:
+        """Robust gradient at a point, and on demand its curvature, in one pass over the data."""
+        return gradients([self], [theta], curvature=curvature)[0]
+
+    def _gradient(self, theta: Tucker, total: list[Any], curvature: bool) -> Gradient:
+        matrix, correction, tensor, value, count, changed, *sums = total
+        xp = namespace(theta.core)
+        means = [s / column(count, s.ndim) for s in sums]
+        sizes = [self.data.n * math.prod(block.shape) for block in theta.blocks]
+        return Gradient(
+            theta.with_blocks([self.robust.reduce(mean) for mean in means]),
+            float(xp.sum(value) / xp.sum(count)),
+            tuple(float(c / size) for c, size in zip(changed, sizes, strict=True)),
+            matrix / xp.sum(count) if curvature else None,
+            correction / xp.sum(count) if curvature else None,
+            tensor / xp.sum(count) if curvature else None,
+        )
+
+    def curvature(self, theta: Tucker, *, slope: bool = False) -> Array:
+        """Mean of ``J_iᵀ W_i J_i`` over the samples, alone: see :meth:`Kernel.curvature`."""
+        kernel = self.kernel_at(theta)
+        total, count = self.data.map_sum(
+            lambda c: [*kernel.curvature(kernel.see(theta, c), slope=slope), total_weight(c)]
+        )
+        return total / count
+
+    def sandwich(self, theta: Tucker) -> Array:
+        """Asymptotic covariance of the flattened blocks: see :func:`sandwich`."""
+        slope, moment, _ = self.scatter(theta)
+        return sandwich(theta, slope, moment)
+
+    def scatter(self, theta: Tucker) -> tuple[Array, Array, Array]:
+        """``M, V / n, g``: slope, covariance of the mean, and mean, of the bent gradients.
+
+        All blocks are flattened into one axis. Weighted samples count by the squares of their
+        weights in the covariance, as a sum of independent terms does.
+        """
+        kernel = self.kernel_at(theta)
+        return per_sample(self.data.map_sum(lambda c: kernel.scatter(kernel.see(theta, c))))
+
+    def entry_curvature(self, theta: Tucker) -> Array:
+        """Curvature to take a step with at each response entry, averaged over the samples."""
+        kernel = self.kernel
+
+        def sums(chunk: Chunk) -> list[Any]:
+            view = kernel.predict(theta, chunk)
+            weight = weighted(kernel.weight(view, kernel.score(view)), chunk)
+            return [namespace(weight).sum(weight, axis=0), total_weight(chunk)]
+
+        total, count = self.data.map_sum(sums)
+        return total / count
+
+    def curvature_along(self, theta: Tucker, direction: Tucker) -> Tucker:
+        """Gauss-Newton matrix times a direction, from (some of) the samples, without the matrix."""
+        chunk, kernel = self.data.sample(PILOT_SIZE), self.kernel_at(theta)
+        seen = kernel.see(theta, chunk)
+        xp, line = namespace(seen.score), seen.line
+        h = 1e-6  # predictors are polynomials: the difference is good to h
+        moved = kernel.predict(theta.map(lambda x, d: x + h * d, direction), chunk).eta
+        weight = weighted(kernel.weight(line, seen.score) * (moved - line.eta) / h, chunk)
+        return theta.with_blocks(
+            [xp.sum(g, axis=0) / total_weight(chunk) for g in line.pullback(weight)]
+        )
+
+    def tensor_gradient(self, theta: Tucker) -> tuple[Array, Array | None]:
+        """Gradient with respect to the full tensor A, and the Newton step of the linear block."""
+        kernel, tensor = self.kernel, theta.full()
+        count, total, *rest = self.data.map_sum(lambda c: kernel.tensor_gradient(theta, tensor, c))
+        if not rest:
+            return total / count, None
+        xp = namespace(tensor)
+        step = xp.linalg.pinv(rest[1]) @ rest[0]
+        return total / count, xp.reshape(step, theta.blocks[-1].shape)
+
+    def tensor_curvature(self, theta: Tucker, direction: Array) -> float:
+        """Mean of ``w_i <D, X_i>²`` over the pilot's samples, weighted, for a full tensor D."""
+        kernel, chunk = self.kernel, self.data.sample(PILOT_SIZE)
+        view = kernel.predict(theta, chunk)
+        weight = weighted(kernel.weight(view, kernel.score(view)), chunk)
+        moved = self.design.inner(direction, chunk.X, kernel.shrink(chunk)[1])
+        return float(namespace(weight).sum(weight * moved**2) / total_weight(chunk))
+
+    def scores(self, theta: Tucker) -> np.ndarray:
+        """Scores of all samples, shrunk but not bent; nan where the response is missing."""
+        return scores([self], [theta])[0]
+
+    def values(self, theta: Tucker) -> np.ndarray:
+        """Losses of all response entries, shrunk; nan where the response is missing."""
+        return values([self], [theta])[0]
+
+    def predictors(self, theta: Tucker) -> Array:
+        """Linear predictors of all samples."""
+        design = self.design
+
+        def predictors(chunk: Chunk) -> Array:
+            eta = design.predict(theta, chunk.X, chunk.Z)
+            return namespace(eta).broadcast_to(eta, chunk.y.shape)  # in PCA there is one for all
+
+        return self.data.map_rows(predictors)
+
+    def influence(self, theta: Tucker) -> np.ndarray:
+        """For each sample, how much of its gradient's norm the robustifier cut away, in [0, 1]."""
+        kernel, plain = self.kernel, replace(self, robust=Robustifier()).kernel
+
+        def shares(chunk: Chunk) -> Array:
+            bent = flat(iter(kernel.bend(kernel.see(theta, chunk))))
+            raw = flat(iter(plain.see(theta, chunk).raw))
+            xp = namespace(raw)
+            kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (bent, raw))
+            # Bent entries of a response can cancel less than the raw ones, and more be kept.
+            return 1 - ratio(xp.minimum(kept, whole), whole, otherwise=xp.ones_like(whole))
+
+        return to_numpy(self.data.map_rows(shares))
+
+    def pilot(self, theta: Tucker) -> PilotFit:
+        """Return what thresholds are chosen from, at a point."""
+        return PilotFit(self, theta)
+
+    def calibrate(self, theta: Tucker) -> Problem:
+        """Return the problem with its robustifier's thresholds chosen at a point."""
+        robust = self.robust.calibrate(self.pilot(theta))
+        tell("thresholds", lambda: thresholds(robust))
+        return replace(self, robust=robust)
+
+
+def gradients(
+    problems: Sequence[Problem], thetas: Sequence[Tucker], *, curvature: bool = False
+) -> list[Gradient]:
+    """Robust gradients of problems on the same samples, in one pass over them.
+
+    The problems may differ in weights, loss and robustifier, and each has a point of its own.
+    """
+    pairs = list(zip(problems, thetas, strict=True))
+    work = [partial(_chunk_sums, p.kernel_at(theta), theta, curvature) for p, theta in pairs]
+    totals = iter(problems[0].data.map_sums(work, [problem.data for problem in problems]))
+    return [
+        problem._gradient(theta, list(islice(totals, 6 + len(theta.blocks))), curvature)
+        for problem, theta in pairs
+    ]
+
+
+def _chunk_sums(kernel: Kernel, theta: Tucker, curvature: bool, chunk: Chunk) -> list[Any]:
+    seen = kernel.see(theta, chunk)
+    return [*(kernel.hessian(seen) if curvature else [0.0] * 3), *kernel.gradient(seen)]
+
+
+def scores(problems: Sequence[Problem], thetas: Sequence[Tucker]) -> list[np.ndarray]:
+    """Scores of problems on the same samples, in one pass: see :meth:`Problem.scores`."""
+    return _responses(problems, thetas, lambda loss, view: loss.score(view.eta, view.y))
+
+
+def values(problems: Sequence[Problem], thetas: Sequence[Tucker]) -> list[np.ndarray]:
+    """Losses of problems on the same samples, in one pass: see :meth:`Problem.values`."""
+
+    def shrunk(loss: Loss, view: View) -> Array:
+        entries = loss.value(view.eta, view.y)
+        return entries if view.share is None else entries * column(view.share, entries.ndim)
+
+    return _responses(problems, thetas, shrunk)
+
+
+def _responses(
+    problems: Sequence[Problem], thetas: Sequence[Tucker], fn: Callable[[Loss, View], Array]
+) -> list[np.ndarray]:
+    kernels = [problem.kernel for problem in problems]
+
+    def entries(chunk: Chunk) -> Array:
+        pairs = zip(kernels, thetas, strict=True)
+        found = [fn(kernel.loss, kernel.predict(theta, chunk)) for kernel, theta in pairs]
+        return namespace(found[0]).stack(found, axis=1)
+
+    stacked = to_numpy(problems[0].data.map_rows(entries))
+    return [stacked[:, i] for i in range(len(problems))]

@@ -1,0 +1,334 @@
+"""What is done to a chunk of samples, at a point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .._array import Array, column, like, matrix_of, namespace, product, ratio, reshape
+from ..data import Chunk, Samples
+from ..designs import Covariate, Direct, Pullback
+from ..jeffreys import Jeffreys, flat, unit
+from ..losses import Loss
+from ..robust import Robustifier
+from ..tucker import Tucker
+
+Share = Callable[[Callable[[Array], Array], Array], Array]  # of a bend and what it bends
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Samples as the loss sees them from a point.
+
+    Attributes
+    ----------
+    y, eta : array (n, ...)
+        Responses and linear predictors, shrunk together where the loss is one of the residual.
+    share : array (n,), optional
+        What is left of each sample's loss where it is not: a label does not shrink with its
+        covariates, and covariates that shrink alone would make A too large.
+    pseudo : tuple of array, optional
+        Score and number of each sample's pseudo-observations: see :class:`Jeffreys`.
+    """
+
+    y: Array
+    eta: Array
+    share: Array | None = None
+    pseudo: tuple[Array, Array] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line(View):
+    """A chunk of samples linearised at a point: the one sweep that a pass makes of it.
+
+    Attributes
+    ----------
+    chunk : Chunk
+    pullback : callable
+        From scores to per-sample gradients: see :meth:`tauten.designs.Covariate.linearise`.
+    scale : array (n,), optional
+        Factors that shrink each X_i.
+    """
+
+    chunk: Chunk
+    pullback: Pullback
+    scale: Array | None = None
+
+
+class Seen:
+    """A linearised chunk, and what a robustifier makes of it, worked out once.
+
+    Attributes
+    ----------
+    line : Line
+    score, bent : array
+        Scores before and after they were bent.
+    raw : list of arrays
+        Per-sample gradients of each block, from bent scores.
+    """
+
+    def __init__(self, kernel: Kernel, line: Line) -> None:
+        self.line = line
+        self.score = kernel.score(line)
+        self.bent = kernel.robust.score(self.score)
+        self.raw = list(line.pullback(self.bent))
+
+
+def _share(bend: Callable[[Array], Array], raw: Array) -> Array:
+    """Ratio of the bent to the raw, the weight of iteratively reweighted least squares.
+
+    A step with it is safe: it goes to the end of a quadratic above a convex bend's loss. One where
+    there is nothing.
+    """
+    one = namespace(raw).ones_like(raw)
+    bent = bend(raw)
+    return one if bent is raw else ratio(bent, raw, otherwise=one)
+
+
+def _slope(bend: Callable[[Array], Array], raw: Array) -> Array:
+    """Derivative of an entrywise bend, by central differences; one where there is nothing."""
+    xp = namespace(raw)
+    one = xp.ones_like(raw)
+    h = max(1e-6, 1e4 * float(xp.finfo(raw.dtype).eps)) * xp.abs(raw)  # well above rounding
+    if (ahead := bend(above := raw + h)) is above:
+        return one
+    return ratio(ahead - bend(raw - h), 2 * h, otherwise=one)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What is done to a chunk of samples. It holds no data, so it can be sent where they are."""
+
+    loss: Loss
+    design: Covariate | Direct
+    robust: Robustifier
+    missing: bool = False
+    prior: Jeffreys | None = None
+
+    def shrink(self, chunk: Chunk) -> tuple[Chunk, Array | None, Array | None]:
+        """Shrink the samples: return them, the factors for X, which is not touched, and shares.
+
+        With a loss of the residual a sample shrinks as a whole, and its squared loss by the square
+        of the factor; with any other loss it is that share of it that counts.
+        """
+        if chunk.X is None:
+            return chunk, None, None
+        scale = self.robust.shrink(partial(chunk.norms, self.design.center))
+        if scale is None:
+            return chunk, None, None
+        if not self.loss.residual:
+            return chunk, None, scale**2
+        Z = None if chunk.Z is None else chunk.Z * column(scale, chunk.Z.ndim)
+        return replace(chunk, y=chunk.y * column(scale, chunk.y.ndim), Z=Z), scale, None
+
+    def linearise(self, theta: Tucker, chunk: Chunk) -> Line:
+        """Sweep the (shrunk) samples at a point."""
+        shrunk, scale, share = self.shrink(chunk)
+        eta, pullback = self.design.linearise(theta, shrunk.X, shrunk.Z, scale)
+        pseudo = None
+        if self.prior is not None:
+            pseudo = self.prior.pseudo_observations(self.loss, eta, pullback, share)
+        seen = {"y": shrunk.y, "eta": eta, "share": share, "pseudo": pseudo}
+        return Line(**seen, chunk=chunk, pullback=pullback, scale=scale)
+
+    def see(self, theta: Tucker, chunk: Chunk) -> Seen:
+        """Sweep the samples at a point, and bend their scores."""
+        return Seen(self, self.linearise(theta, chunk))
+
+    def predict(self, theta: Tucker, chunk: Chunk) -> View:
+        """Return the shrunk samples as seen from a point, alone."""
+        chunk, scale, share = self.shrink(chunk)
+        return View(y=chunk.y, eta=self.design.predict(theta, chunk.X, chunk.Z, scale), share=share)
+
+    def inner(self, theta: Tucker, tensor: Array, chunk: Chunk) -> View:
+        """The same for a full tensor A; of the point, only the vector coefficients count."""
+        chunk, scale, share = self.shrink(chunk)
+        eta = self.design.inner(tensor, chunk.X, scale)
+        if chunk.Z is not None:
+            eta = eta + product(chunk.Z, matrix_of(theta.blocks[-1], 1), eta.shape[1:])
+        return View(y=chunk.y, eta=eta, share=share)
+
+    def value(self, view: View) -> Array:
+        """Loss of each response entry; zero where it is missing."""
+        return self._counted(self.loss.value(view.eta, view.y), view)
+
+    def score(self, view: View) -> Array:
+        """Score of each sample before it is bent; zero where the response is missing."""
+        score = self.loss.score(view.eta, view.y)
+        return self._counted(score if view.pseudo is None else score + view.pseudo[0], view)
+
+    def weight(self, view: View, score: Array, share: Share = _share) -> Array:
+        """Curvature to step with at each response entry, times what bending left of its score."""
+        weight = self.loss.weight(view.eta, view.y)
+        if view.pseudo is not None:
+            undecided = self.loss.undecided(view.eta)
+            weight = weight + view.pseudo[1] * self.loss.weight(view.eta, undecided)
+        return self._counted(weight, view) * share(self.robust.score, score)
+
+    def bend(self, seen: Seen) -> list[Array]:
+        """Per-sample gradients of each block, bent."""
+        return [self.robust.sample(raw, k) for k, raw in enumerate(seen.raw)]
+
+    def gradient(self, seen: Seen) -> list[Any]:
+        """Sums over a chunk: value, samples per block, changed entries, then the gradients."""
+        members = self._members(seen.line.chunk)
+        value = _matmul_rows(members, self.value(seen.line))
+        bent = self.bend(seen)
+        changed = [_count_changed(b, raw) for b, raw in zip(bent, seen.raw, strict=True)]
+        sums = [_matmul_rows(members, b) for b in bent]
+        return [value, namespace(members).sum(members, axis=1), np.asarray(changed), *sums]
+
+    def adjoint(self, seen: Seen) -> Array:
+        """Sum over a chunk of ``X_i ∘ s_i``, for bent scores, of samples as far as they are kept.
+
+        What is kept of a sample is the mean share of its gradient entries that bending leaves: a
+        number without units.
+        """
+        line = seen.line
+        kept = namespace(seen.bent).mean(self._kept_entries(seen, _share), axis=1)
+        score = weighted(seen.bent * column(kept, seen.bent.ndim), line.chunk)
+        return self.design.adjoint(score, line.chunk.X, line.scale)
+
+    def curvature(self, seen: Seen, *, slope: bool = False) -> list[Array]:
+        """Sum over a chunk of ``J_iᵀ W_i J_i``, all blocks flattened into one axis.
+
+        Bending acts as a weight in [0, 1] on each score and on each gradient entry, as in
+        iteratively reweighted least squares: the ratio of the bent to the raw. With `slope`, it is
+        the derivative of the bent gradient instead.
+        """
+        kept = self._kept_entries(seen, _slope if slope else _share)
+        if slope:
+            weight = self._hessian(seen.line) * _slope(self.robust.score, seen.score)
+        else:
+            weight = self.weight(seen.line, seen.score)
+        weight = weighted(weight, seen.line.chunk)
+        return [self._normal_matrix(seen.line, weight, kept, exact=slope)]
+
+    def hessian(self, seen: Seen) -> list[Any]:
+        """Sums over a chunk: safe curvature, what slopes add to it, and the full gradient.
+
+        The slopes are those of the bends. They may be negative, so that a step with them goes to
+        the end of the way if that is near, and anywhere if it is not.
+        """
+        safe = self.curvature(seen)[0]
+        kept = self._kept_entries(seen, _slope)
+        weight = weighted(self.weight(seen.line, seen.score, _slope), seen.line.chunk)
+        slopes = self._normal_matrix(seen.line, weight, kept, exact=False)
+        return [safe, slopes - safe, self.adjoint(seen)]
+
+    def _kept_entries(self, seen: Seen, share: Share) -> Array:
+        """What bending leaves of each sample's gradient entries, all blocks flattened."""
+        return flat(share(partial(self.robust.sample, k=k), g) for k, g in enumerate(seen.raw))
+
+    def information(self, line: Line) -> Array:
+        """Sum over a chunk of ``J_iᵀ W_i J_i`` with the loss's own curvature, nothing bent."""
+        weight = weighted(self._hessian(line), line.chunk)
+        return self._normal_matrix(line, weight, 1.0, exact=True)
+
+    def _hessian(self, view: View) -> Array:
+        """Curvature of the loss at each response entry; of a softmax, the part diag(p)."""
+        softmax = self.loss.one_hot
+        entries = self.loss.mean(view.eta) if softmax else self.loss.curvature(view.eta, view.y)
+        return self._counted(entries, view)
+
+    def _normal_matrix(self, line: Line, weight: Array, kept: Any, *, exact: bool) -> Array:
+        """``Σ_i (K_i ⊙ J_i)ᵀ W_i J_i`` for weights of the response entries and of gradients'."""
+        n, total, softmax = weight.shape[0], 0.0, self.loss.one_hot
+        for index in np.ndindex(*weight.shape[1:]):
+            rows = flat(line.pullback(unit(weight[:1, ...], index)))
+            rows = namespace(rows).broadcast_to(rows, (n, rows.shape[1]))  # in PCA all share one
+            total = total + (kept * rows * column(weight[(..., *index)], 2)).T @ rows
+        return total - self._coupling(line, weight, kept, exact) if softmax else total
+
+    def _coupling(self, line: Line, weight: Array, kept: Any, exact: bool) -> Array:
+        """The part p pᵀ of the Hessian diag(p) - p pᵀ of a softmax.
+
+        Samples in the wrong class have no curvature, and a cut gradient no longer sums to zero over
+        the classes, though no sum of the predictors means anything; if not `exact`, such samples
+        keep their diag(p), so that a step which follows them does not run away.
+        """
+        xp, total = namespace(weight), 0.0
+        p = self.loss.mean(line.eta) * xp.ones_like(weight)
+        y = self._observed(line.y, line.y)
+        if line.pseudo is not None:
+            y = (y + line.pseudo[1] * self.loss.undecided(y)) / (1 + line.pseudo[1])
+        right = 1.0
+        if not exact:
+            right = xp.sum(p * y, axis=-1, keepdims=True) * column(xp.min(kept, axis=1), p.ndim)
+        for index in np.ndindex(*weight.shape[1:-1]):
+            group = sum(unit(weight[:1, ...], (*index, c)) for c in range(weight.shape[-1]))
+            left = flat(line.pullback(weight * right * group))
+            total = total + (kept * left).T @ flat(line.pullback(p * group))
+        return total
+
+    def scatter(self, seen: Seen) -> list[Any]:
+        """Sums over a chunk: slope, second moment and total of the bent gradients, and weights."""
+        chunk = seen.line.chunk
+        bent = weighted(flat(iter(self.bend(seen))), chunk)
+        slope = self.curvature(seen, slope=True)
+        return [*slope, bent.T @ bent, namespace(bent).sum(bent, axis=0), total_weight(chunk)]
+
+    def tensor_gradient(self, theta: Tucker, tensor: Array, chunk: Chunk) -> list[Any]:
+        """Sums over a chunk: gradient with respect to the full tensor, and the linear block's."""
+        view, (shrunk, scale, _) = self.inner(theta, tensor, chunk), self.shrink(chunk)
+        score = self.score(view)
+        bent = weighted(self.robust.score(score), chunk)
+        weight = weighted(self.weight(view, score), chunk)
+        sums = [total_weight(chunk), self.design.adjoint(bent, chunk.X, scale)]
+        if shrunk.Z is not None:
+            each = namespace(weight).mean(matrix_of(weight, 1), axis=1)  # one for all of a response
+            sums += [shrunk.Z.T @ matrix_of(bent, 1), (shrunk.Z * column(each, 2)).T @ shrunk.Z]
+        return sums
+
+    def _counted(self, entries: Array, view: View) -> Array:
+        """Entries times what is left of their sample; zero where the response is missing."""
+        if view.share is not None:
+            entries = entries * column(view.share, entries.ndim)
+        return self._observed(entries, view.y)
+
+    def _observed(self, entries: Array, y: Array) -> Array:
+        if not self.missing:
+            return entries
+        xp = namespace(y)
+        return xp.where(xp.isnan(y), xp.zeros_like(entries), entries)
+
+    def _members(self, chunk: Chunk) -> Array:
+        """Weights (n_blocks_, n) of the samples in the blocks: sample i is in i mod n_blocks_."""
+        m, n_blocks = chunk.y.shape[0], self.robust.n_blocks_
+        weight = like(np.ones(m), chunk.y) if chunk.weight is None else chunk.weight
+        weight = reshape(weight, (1, m))
+        if n_blocks == 1:
+            return weight
+        block = (chunk.start + np.arange(m)) % n_blocks
+        return weight * like(block == np.arange(n_blocks)[:, None], chunk.y)
+
+
+def _count_changed(bent: Array, raw: Array) -> int:
+    return 0 if bent is raw else int(namespace(raw).count_nonzero(bent != raw))
+
+
+def _matmul_rows(matrix: Array, array: Array) -> Array:
+    """``matrix @ array`` over axis 0 of an array of any order."""
+    return reshape(matrix @ matrix_of(array, 1), (matrix.shape[0], *array.shape[1:]))
+
+
+def per_sample(sums: list[Any]) -> tuple[Array, Array, Array]:
+    """Slope, covariance of the mean, and mean, from the sums of :meth:`Kernel.scatter`."""
+    slope, moment, total, count = sums
+    return slope / count, moment / count**2, total / count
+
+
+def weighted(entries: Array, chunk: Chunk) -> Array:
+    """Per-sample entries times the samples' weights."""
+    return entries if chunk.weight is None else entries * column(chunk.weight, entries.ndim)
+
+
+def total_weight(samples: Chunk | Samples) -> Any:
+    """Sum of the weights; without any, the number of samples."""
+    if samples.weight is None:
+        return samples.y.shape[0]
+    return namespace(samples.weight).sum(samples.weight)

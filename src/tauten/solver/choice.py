@@ -1,0 +1,45 @@
+"""Which steps to take when none are asked for, and when they are enough."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from ..problem import Problem
+from ..tucker import Tucker
+from .descent import ScaledDescent
+from .loop import Solver
+from .newton import Newton
+from .result import Result
+
+BUDGET = 19  # Newton steps of an automatic fit, forty passes in all; separable classes need more
+SETTLED = 0.02  # share of the standard error of A that a last step may have
+LARGEST, WORK = 2500, 2e8  # what Newton's matrix may cost: its size, and multiplications a sample
+
+
+def choose(problem: Problem, theta: Tucker) -> Solver:
+    """Return Newton while its matrix is quickly formed and factored, else whitened descent."""
+    responses = math.prod(problem.data.y.shape[1:])
+    if problem.data.X is None or theta.d_eff > LARGEST or responses * theta.d_eff**2 > WORK:
+        return ScaledDescent()
+    return Newton(n_iter=BUDGET) if problem.loss.residual else Newton()
+
+
+def settled(problem: Problem, result: Result) -> Result:
+    """The result, converged if its last step was far below the standard error of A.
+
+    Very bent scores leave valleys along which steps only creep: what is left to go there is lost in
+    the noise.
+    """
+    if result.converged or result.interrupted or result.diverged or not result.history:
+        return result
+    if problem.data.X is None or result.theta.d_eff > LARGEST:  # no error, or one too dear
+        return result
+    pilot = problem.pilot(result.theta).canonical()
+    error = math.sqrt(max(pilot.risk(problem.robust), 0.0))
+    moved = result.history[-1].change * result.theta.norm()
+    if not moved <= SETTLED * error < math.inf:
+        return result
+    share = moved / error
+    reason = f"the last step was {share:.1%} of the standard error of A: more say nothing"
+    return replace(result, converged=True, reason=reason)

@@ -1,0 +1,257 @@
+"""The only loop.
+
+A robust gradient is not the gradient of any function, so there is no line search: a step is taken,
+and the loop stops on the relative change of A.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._array import namespace, quiet
+from .._checks import check_number
+from .._log import tell
+from ..problem import Gradient, Problem, gradients
+from ..registry import Registered
+from ..tucker import Tucker
+from .result import DIVERGED, LONGEST, Callback, Iteration, Progress, Result
+
+GROWTH = 1e8  # an iterate that outgrows its start by this much is running away
+MATRICES = 1e7  # entries of all the Gauss-Newton matrices that one pass may add up
+ALIGNED = 0.99  # cosine of steps on a line
+MOST = 10  # steps that a stretched one may stand for
+
+
+class Solver(Registered):
+    """The loop. A subclass says what a step is.
+
+    Parameters
+    ----------
+    n_iter : int
+        Most steps to take.
+    tol : float
+        Stop when the relative change of A falls below; 0 takes all `n_iter` steps.
+    """
+
+    curvature: ClassVar[bool] = False  # whether a step needs the Gauss-Newton matrix
+    stretches: ClassVar[bool] = False  # whether to go the rest of the way at once: see `stretch`
+
+    def __init__(self, n_iter: int = 50, tol: float = 1e-5) -> None:
+        self.n_iter = n_iter
+        self.tol = tol
+
+    def check(self) -> None:
+        """Raise unless the parameters make sense."""
+        check_number("n_iter", self.n_iter, integer=True)
+        check_number("tol", self.tol, zero=True)
+
+    def gauge(self, theta: Tucker) -> Tucker:
+        """Return the same tensor with the factors this solver wants."""
+        return theta
+
+    def step(
+        self, problem: Problem, theta: Tucker, gradient: Gradient, reach: float = LONGEST
+    ) -> Tucker:
+        """Return the next point."""
+        raise NotImplementedError
+
+    def run(
+        self,
+        problem: Problem,
+        theta: Tucker,
+        callback: Callback | None = None,
+        progress: Progress | None = None,
+    ) -> Result:
+        """Iterate from a starting point.
+
+        Parameters
+        ----------
+        problem : Problem
+        theta : Tucker
+        callback : callable, optional
+            Called after each iteration with an :class:`Iteration` and the new point; the loop
+            stops when it returns a true value.
+        progress : Progress, optional
+            Kept up to date; where it has begun already, the run goes on from there.
+
+        Returns
+        -------
+        Result
+        """
+        return run_together(self, [problem], [theta], callback, [progress or Progress()])[0]
+
+    def walk(
+        self,
+        problem: Problem,
+        theta: Tucker,
+        callback: Callback | None,
+        progress: Progress,
+    ) -> Generator[Tucker, Gradient, Result]:
+        """The loop itself: yields the points whose gradient it needs, and returns a result."""
+        self.check()
+        if not progress.trail:
+            progress.trail = [self.gauge(theta)]
+            progress.largest = GROWTH * max(progress.trail[0].norm(), 1.0)
+        trail, history, theta = progress.trail, progress.history, progress.trail[-1]
+        before = problem.data.reads.passes
+
+        def result(converged: bool, reason: str) -> Result:
+            passes = problem.data.reads.passes - before
+            return Result(theta, len(history), converged, reason, history, passes)
+
+        def settled() -> Result | None:
+            if not history or not (change := history[-1].change) < self.tol:
+                return None
+            return result(True, f"relative change {change:.1e} below tol={self.tol:g}")
+
+        if done := settled():
+            return done
+        for t in range(len(history) + 1, self.n_iter + 1):
+            gradient = yield theta
+            with quiet():  # overflow is detected, and reported in words
+                new = self.step(problem, theta, gradient, progress.reach)
+                factor = stretch(trail) if self.stretches else 1.0
+                if factor > 1:
+                    new = theta.map(lambda x, n, f=factor: x + f * (n - x), new)
+                    trail = []
+                runaway = not _finite(new) or not new.norm() < progress.largest
+            if runaway:
+                return result(
+                    False,
+                    f"{DIVERGED} at iteration {t}: the steps grow without bound. Try a smaller "
+                    f"step, a better start, or a smaller threshold",
+                )
+            new = self.gauge(new)
+            change = relative_change(new, theta)
+            if factor == 1:
+                progress.adapt(new, theta)
+            progress.moved = new.distance(theta)
+            theta = new
+            progress.trail = trail = [*trail, theta][-3:]
+            history.append(Iteration(t, gradient.value, change, gradient.truncated))
+            tell("iteration", lambda: asdict(history[-1]), logging.DEBUG)
+            if callback is not None and callback(history[-1], theta):
+                return result(False, f"stopped by the callback at iteration {t}")
+            if done := settled():
+                return done
+        if self.tol == 0:
+            return result(True, f"took the {self.n_iter} steps asked for")
+        last = history[-1].change if history else math.nan
+        return result(
+            False,
+            f"not converged in {self.n_iter} iterations: the last one changed A by {last:.1e}. "
+            f"Try a larger n_iter, or a smaller rank",
+        )
+
+
+def run_together(
+    solver: Solver,
+    problems: Sequence[Problem],
+    thetas: Sequence[Tucker],
+    callback: Callback | None = None,
+    progress: Sequence[Progress] | None = None,
+) -> list[Result]:
+    """Fits of problems on the same samples that go through the data together.
+
+    An iteration of all of them is one pass. They differ in weights (folds, bootstrap), robustifier
+    (thresholds) or start.
+
+    Parameters
+    ----------
+    solver : Solver
+    problems : sequence of Problem
+        On the same samples.
+    thetas : sequence of Tucker
+        Where each starts.
+    callback : callable, optional
+        Called after each iteration of each fit: see :meth:`Solver.run`.
+    progress : sequence of Progress, optional
+        One for each fit.
+    """
+    progress = [Progress() for _ in problems] if progress is None else progress
+    fits = zip(problems, thetas, progress, strict=True)
+    walks = [solver.walk(problem, theta, callback, p) for problem, theta, p in fits]
+    answers: list[Any] = [None] * len(walks)  # a walk is begun by sending it nothing
+    results: dict[int, Result] = {}
+    while len(results) < len(walks):
+        points: dict[int, Tucker] = {}
+        for i in range(len(walks)):
+            if i not in results:
+                try:
+                    points[i] = walks[i].send(answers[i])
+                except StopIteration as end:
+                    results[i] = end.value
+                    tell("stop", partial(_facts, solver, end.value))
+        for i, gradient in _gradients(problems, points, solver.curvature):
+            answers[i] = gradient
+    return [results[i] for i in range(len(walks))]
+
+
+def _facts(solver: Solver, result: Result) -> dict[str, Any]:
+    return {
+        "solver": solver.name,
+        "n_iter": result.n_iter,
+        "converged": result.converged,
+        "reason": result.reason,
+        "passes": result.n_passes,
+    }
+
+
+def _gradients(
+    problems: Sequence[Problem], points: dict[int, Tucker], curvature: bool
+) -> Iterator[tuple[int, Gradient]]:
+    """Gradients at the points, as many in one pass as their matrices have room for."""
+    if not points:
+        return
+    size = next(iter(points.values())).d_eff
+    room = max(1, int(MATRICES // size**2)) if curvature else len(points)
+    indices = list(points)
+    for low in range(0, len(indices), room):
+        batch = indices[low : low + room]
+        with quiet():
+            found = gradients(
+                [problems[i] for i in batch], [points[i] for i in batch], curvature=curvature
+            )
+        yield from zip(batch, found, strict=True)
+
+
+def stretch(trail: list[Tucker]) -> float:
+    """How many of the next step to take at once: one, unless the last two were on one line.
+
+    Steps that shrink by a ratio q from one to the next end ``1 / (1 - q)`` of them ahead (Aitken).
+    They do where the Gauss-Newton matrix is far above the curvature along one direction: the size
+    of A of separable classes, two components of a low-rank tensor that are almost one. Far from the
+    end of the way its last part tells nothing: a stretched step is at most a tenth of A.
+    """
+    if len(trail) < 3:
+        return 1.0
+    first, second = trail[1].distance(trail[0]), trail[2].distance(trail[1])
+    if not 0 < second < first:
+        return 1.0
+    both = trail[2].distance(trail[0])
+    cosine = (both**2 - first**2 - second**2) / (2 * first * second)
+    far = LONGEST * trail[2].norm() / second
+    return min(1 / (1 - second / first), far, MOST) if cosine > ALIGNED else 1.0
+
+
+def relative_change(new: Tucker, old: Tucker) -> float:
+    """Relative change of A, or of the other coefficients if that is larger."""
+    xp = namespace(new.core)
+    size = max(new.norm(), np.finfo(np.float64).tiny)
+    change = new.distance(old) / size
+    for mine, theirs in zip(new.blocks[1 + new.order :], old.blocks[1 + old.order :], strict=True):
+        moved = float(xp.linalg.vector_norm(mine - theirs))
+        change = max(change, moved / (size + float(xp.linalg.vector_norm(mine))))
+    return change
+
+
+def _finite(theta: Tucker) -> bool:
+    xp = namespace(theta.core)
+    return all(bool(xp.all(xp.isfinite(block))) for block in theta.blocks)

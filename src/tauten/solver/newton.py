@@ -1,0 +1,122 @@
+"""Newton's steps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .._array import Array, namespace, to_numpy
+from ..manifold import manifold_curvature
+from ..problem import Gradient, Problem, horizontal_system
+from ..tucker import Tucker, unfold
+from .loop import Solver
+from .result import LONGEST
+
+BISECTIONS = 4  # the trusted share of a Hessian is found to a sixteenth
+TRUSTED = 0.1  # least share of the Gauss-Newton matrix that a Hessian must have in any direction
+
+
+class Newton(Solver, name="newton"):
+    """Gauss-Newton (iteratively reweighted least squares) steps: a handful of iterations.
+
+    Solves ``P M P d = -P g`` with g the robust gradient, M its Gauss-Newton matrix and P the
+    projection on steps that move A: those with ``U_kᵀ dU_k = 0``, the others only rotate factors.
+    For effective dimensions up to a few thousand, as M is factored.
+
+    Parameters
+    ----------
+    n_iter, tol : see :class:`Solver`
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("I", 300, rng=0)
+    >>> model = tt.TensorRegressor(rank=1, solver=tt.solver.Newton(tol=1e-8)).fit(data.X, data.y)
+    >>> model.result_.converged
+    True
+    """
+
+    def gauge(self, theta: Tucker) -> Tucker:
+        """Orthonormal factors, all-orthogonal core."""
+        return theta.canonical()
+
+    curvature = True
+    stretches = True
+
+    def step(
+        self, problem: Problem, theta: Tucker, gradient: Gradient, reach: float = LONGEST
+    ) -> Tucker:
+        """One Newton step where it can be trusted, else one of Gauss-Newton.
+
+        No longer than A or the core's own part of it.
+        """
+        xp = namespace(theta.core)
+        # Where classes are about separable, the Hessian tells nothing of how large A gets.
+        direction = _direction(theta, gradient, reach if problem.loss.residual else 0.0)
+        length = tangent_norm(theta, direction)
+        longest = max(theta.norm(), float(xp.linalg.vector_norm(direction.core)))
+        shrink = longest / max(longest, length, 1e-300)
+        new = theta.map(lambda x, d: x + shrink * d, direction)
+        # Where data say little of a row of a factor, a step of that length multiplies A.
+        while longest < new.distance(theta) < math.inf:
+            new = theta.map(lambda x, n: (x + n) / 2, new)
+        return new
+
+
+def _direction(theta: Tucker, gradient: Gradient, reach: float) -> Tucker:
+    """Newton's step with as much of the Hessian's rest as can be trusted.
+
+    The rest is what the Gauss-Newton matrix lacks: slopes of bent scores below their weights, and
+    the curvature of the set of low-rank tensors. A share of it is trusted if it leaves a tenth of
+    the Gauss-Newton matrix in every direction, and a step within `reach` of A; the largest such is
+    found by bisection.
+    """
+    xp = namespace(theta.core)
+    flat = xp.concat([xp.reshape(g, (-1,)) for g in gradient.blocks.blocks])
+    right = -theta.horizontal(flat[:, None])
+
+    def solved(system: Array) -> Tucker:
+        return theta.with_blocks(theta.split(xp.linalg.solve(system, right)[:, 0]))
+
+    safe = horizontal_system(theta, gradient.curvature)
+    if not reach > 0:
+        return solved(safe)
+    rest = gradient.correction + manifold_curvature(theta, gradient.tensor)
+
+    def trusted(share: float) -> Tucker | None:
+        system = horizontal_system(theta, gradient.curvature + share * rest)
+        if not _positive(system - TRUSTED * safe):
+            return None
+        direction = solved(system)
+        return direction if tangent_norm(theta, direction) <= reach * theta.norm() else None
+
+    if (whole := trusted(1.0)) is not None:
+        return whole
+    best, low, high = solved(safe), 0.0, 1.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        if (found := trusted(middle)) is None:
+            high = middle
+        else:
+            best, low = found, middle
+    return best
+
+
+def _positive(matrix: Array) -> bool:
+    """Whether the symmetric part of a matrix is positive definite."""
+    entries = to_numpy(matrix)
+    try:
+        np.linalg.cholesky(entries + entries.T)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def tangent_norm(theta: Tucker, direction: Tucker) -> float:
+    """Norm of the change of A that a horizontal direction makes, to first order."""
+    xp = namespace(theta.core)
+    squares = float(xp.sum(direction.core**2))
+    for k, d in enumerate(direction.factors):
+        squares += float(xp.sum((d @ unfold(theta.core, k)) ** 2))
+    return math.sqrt(squares)

@@ -1,0 +1,117 @@
+"""Where a run is, and what came of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..tucker import Tucker
+
+DIVERGED, INTERRUPTED = "diverged", "interrupted"  # how the reason of such an end begins
+LONGEST = 0.1  # relative to A, the longest step that is stretched or taken with a whole Hessian
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration, as kept in the history and shown to a callback.
+
+    Attributes
+    ----------
+    t : int
+        Its number, from 1.
+    value : float
+        Mean loss before the step.
+    change : float
+        Relative change of A, and of the vector coefficients, in the step.
+    truncated : tuple of float
+        Share of per-sample gradient entries changed by the robustifier, block by block.
+    """
+
+    t: int
+    value: float
+    change: float
+    truncated: tuple[float, ...]
+
+
+Callback = Callable[[Iteration, Tucker], Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a solver returns.
+
+    Attributes
+    ----------
+    theta : Tucker
+        The last finite iterate.
+    n_iter : int
+        Steps taken.
+    converged : bool
+        Whether the loop ended as it should.
+    reason : str
+        Why it ended, in words.
+    history : list of Iteration
+    n_passes : float
+        How often the data were read; an estimator counts its start and thresholds as well.
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("I", 300, rng=0)
+    >>> result = tt.TensorRegressor(rank=1).fit(data.X, data.y).result_
+    >>> result.converged, len(result.history) == result.n_iter
+    (True, True)
+    """
+
+    theta: Tucker
+    n_iter: int
+    converged: bool
+    reason: str
+    history: list[Iteration]
+    n_passes: float = 0.0
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the steps grew without bound: theta is then of no use."""
+        return self.reason.startswith(DIVERGED)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user stopped it: theta is what was found so far."""
+        return self.reason.startswith(INTERRUPTED)
+
+
+@dataclass
+class Progress:
+    """Where a run is: all that it needs to go on from there.
+
+    Attributes
+    ----------
+    trail : list of Tucker
+        The last points, up to three; empty before the run begins.
+    history : list of Iteration
+    largest : float
+        Norm of A beyond which it is running away.
+    moved : float
+        Length of the last step.
+    reach : float
+        Longest step, relative to A, that a Hessian is trusted with: half a step where the next was
+        no shorter.
+    """
+
+    trail: list[Tucker] = field(default_factory=list)
+    history: list[Iteration] = field(default_factory=list)
+    largest: float = math.inf
+    moved: float = math.inf
+    reach: float = LONGEST
+
+    def adapt(self, new: Tucker, old: Tucker) -> None:
+        """Trust a Hessian a little further after a shorter step, much less after a longer one."""
+        if new.distance(old) < self.moved:
+            self.reach = min(1.25 * self.reach, LONGEST)
+        else:
+            self.reach = self.moved / max(old.norm(), np.finfo(np.float64).tiny) / 2
