@@ -4,6 +4,7 @@ The pages use no network: the theme brings its own assets, and formulas become M
 which browsers draw themselves.
 """
 
+import logging
 from importlib.metadata import version as installed_version
 
 from docutils import nodes
@@ -23,6 +24,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_gallery.gen_gallery",
 ]
+logging.getLogger("tauten").setLevel(logging.WARNING)  # a package of the theme logs everything
 exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 

@@ -74,7 +74,7 @@ for method in ("LinearRegression", "RidgeCV", "tauten, none", "tauten, auto"):
 # %%
 # Ten years of a stable economy and a crisis are hard to predict: on clean data the gain over no
 # model is small, and ridge regression, which shrinks towards it, gains as much as a low rank. With
-# four wrong numbers both of scikit-learn's fits are worse than no model; the robust fit is not.
+# four wrong numbers every other fit is clearly worse than no model; the robust one loses its gain.
 #
 # Who follows whom
 # ----------------
