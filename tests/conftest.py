@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,9 @@ from tauten.losses import Loss
 from tauten.tucker import Affine, Tucker
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `import oracle` and `import browser`
+
+# A shell starts what it puts in the background with SIGINT ignored; tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
