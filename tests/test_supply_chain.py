@@ -53,7 +53,7 @@ def test_licences_are_what_the_packages_say(row):
         pytest.skip("not installed")
     fields = ("License-Expression", "License", "Classifier")
     said = "\n".join(text for field in fields for text in about.get_all(field, []))
-    assert row[3] in said
+    assert row[3].replace("-", " ") in said.replace("-", " ")  # older releases spell it their way
 
 
 def test_no_network(tmp_path):
