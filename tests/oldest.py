@@ -18,5 +18,8 @@ def oldest(extras):
     return [f"{bound[1]}=={bound[2]}" for bound in bounds if bound]
 
 
+# Of what ours depend on in turn: newer ones warn of names that the oldest matplotlib uses.
+OTHERS = ["pyparsing<3.3"]
+
 if __name__ == "__main__":
-    print("\n".join(oldest(["io", "plot", "test"])))
+    print("\n".join([*oldest(["io", "plot", "test"]), *OTHERS]))
