@@ -7,8 +7,9 @@
     python benchmarks/scale.py scheduler
 
 `disk` fits X of `size` bytes in a process whose address space is too small to hold it; its time is
-compared with reading the file as often. `dask` compares two worker processes with one, and both with
-a fit in memory. `traffic` weighs what a pass moves. `scheduler` times passes of 1,000 empty tasks.
+compared with reading the file as often. `dask` compares two worker processes with one, and both
+with a fit in memory. `traffic` weighs what a pass moves. `scheduler` times passes of 1,000 empty
+tasks.
 """
 
 from __future__ import annotations
