@@ -97,7 +97,7 @@ def cluster(n_workers: int):
     from distributed import LocalCluster
 
     return LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     )
 
 
