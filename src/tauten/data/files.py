@@ -14,9 +14,11 @@ from .rows import Kept, Rows
 from .stored import Stored
 from .threads import Team
 
-# Of the memory allowed: three slabs (one in use, one read ahead, one about to be freed) take 3/8,
-# the samples that start and thresholds look at 1/4, and what is computed from them the rest.
+# Of the memory allowed: two slabs (one in use, one read ahead) take 1/4, the samples that start and
+# thresholds look at 1/4, and what is computed from them the rest.
 SLAB_SHARE, SAMPLE_SHARE = 8, 4
+
+Room = dict[int, np.ndarray]  # memory that samples are read into, for each array on disk
 
 
 class Files(Samples):
@@ -55,8 +57,8 @@ class Files(Samples):
         if 3 * chunk * self._row_bytes > self.memory:
             raise ValueError(
                 f"memory must be at least {3 * chunk * self._row_bytes} bytes for {self.main}: its "
-                f"file stores {chunk} sample(s) of {self._row_bytes} bytes together, and three "
-                f"times as much is held; got {self.memory}"
+                f"file stores {chunk} sample(s) of {self._row_bytes} bytes together, and up to "
+                f"three times as much is held; got {self.memory}"
             )
         return min(self.n, chunk)
 
@@ -109,23 +111,36 @@ class Files(Samples):
         """Go over the samples; the next slab is read while the present one is in use."""
         self.reads.passes += 1
         self._check_unchanged()
-        starts = range(0, self.n, self.slab)
+        starts, rooms = range(0, self.n, self.slab), [self._room(), self._room()]
         with ThreadPoolExecutor(1, thread_name_prefix="tauten-read") as reader:
-            ahead = reader.submit(self._load, starts[0])
-            for start in starts[1:]:
-                rows, ahead = ahead.result(), reader.submit(self._load, start)
+            ahead = reader.submit(self._load, starts[0], rooms[0])
+            for k, start in enumerate(starts[1:], start=1):  # the slab before the last is done with
+                rows, ahead = ahead.result(), reader.submit(self._load, start, rooms[k % 2])
                 yield rows
-                del rows
             yield ahead.result()
         self._check_unchanged()
         self._checked = True
 
-    def _load(self, start: int) -> Rows:
-        rows = slice(start, min(start + self.slab, self.n))
-        return Rows(*self._arrays(rows, start), threads=self._team, start=start, kept=self._kept)
+    def _room(self) -> Room:
+        """Memory for a slab."""
+        return {id(array): array.room(self.slab) for array in self._stored}
 
-    def _arrays(self, rows: slice | np.ndarray, start: int) -> list[np.ndarray | None]:
-        arrays = [None if a is None else a[rows] for a in (self.X, self.y, self.Z, self.weight)]
+    def _load(self, start: int, room: Room) -> Rows:
+        rows = slice(start, min(start + self.slab, self.n))
+        arrays = self._arrays(rows, start, room)
+        return Rows(*arrays, threads=self._team, start=start, kept=self._kept)
+
+    def _arrays(
+        self, rows: slice | np.ndarray, start: int, room: Room | None = None
+    ) -> list[np.ndarray | None]:
+        def part(array: Array | None) -> np.ndarray | None:
+            if array is None:
+                return None
+            if room is not None and isinstance(rows, slice) and isinstance(array, Stored):
+                return array.read(rows.start, rows.stop, room[id(array)])
+            return array[rows]
+
+        arrays = [part(array) for array in (self.X, self.y, self.Z, self.weight)]
         if not self._checked:
             X, y = arrays[:2]
             check_finite("X", X, start)
