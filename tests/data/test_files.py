@@ -164,8 +164,8 @@ def test_passes_are_what_is_read(data, tmp_path, monkeypatch):
 
 def test_slabs_end_where_the_file_s_chunks_do(data, tmp_path):
     array = stored(zarr_chunks(data.X, tmp_path))  # seven samples of 480 bytes each
-    assert Files(array, data.y, memory=8 * 480 * 20).slab == 14
-    assert Files(array, data.y, memory=8 * 480 * 3).slab == 7
+    assert Files(array, data.y, memory=5 * 480 * 20).slab == 14
+    assert Files(array, data.y, memory=5 * 480 * 5).slab == 7
     with pytest.raises(ValueError, match=r"memory must be at least 10080 bytes .* 7 sample"):
         Files(array, data.y, memory=480 * 20)
 

@@ -13,7 +13,7 @@ import numpy as np
 from .._array import Array, quiet
 from ..exceptions import ChunksWarning
 from .base import Chunk, Samples, add_up
-from .files import check_finite
+from .files import check_finite, check_samples
 from .rows import Rows
 from .tasks import Work, check_scheduler, computed, persisted, shared, task
 from .threads import BLAS
@@ -192,8 +192,7 @@ def _short(sizes: Sequence[Any]) -> str:
 
 
 def _load(X: Array, y: Array, Z: Array, weight: Array, start: int) -> Rows:
-    check_finite("X", X, start)
-    check_finite("y", y, start, missing=X is None)
+    check_samples(X, y, start)
     check_finite("covariates", Z, start)
     return Rows(X, y, Z, weight, threads=1, start=start)  # the scheduler has threads of its own
 
