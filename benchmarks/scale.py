@@ -1,12 +1,15 @@
 """Bigger than memory, and on worker processes: what it costs.
 
     python benchmarks/scale.py disk --size 8e9 --memory 1GB
-    python benchmarks/scale.py dask
+    python benchmarks/scale.py dask --n 20000 --side 20
+    python benchmarks/scale.py dask --n 160000 --side 10
+    python benchmarks/scale.py traffic
     python benchmarks/scale.py scheduler
 
 `disk` fits X of `size` bytes in a process whose address space is too small to hold it; its time is
-compared with reading the file as often. `dask` compares two worker processes with one and dask with
-a fit in memory, and weighs what travels. `scheduler` times passes of 1,000 empty tasks.
+compared with reading the file as often. `dask` compares two worker processes with one, and both
+with a fit in memory. `traffic` weighs what a pass moves. `scheduler` times passes of 1,000 empty
+tasks.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import h5py
@@ -26,6 +30,8 @@ import numpy as np
 import tauten as tt
 
 SHAPE, CHUNK = (20, 20, 20), 128
+RANK, LARGE_RANK = 3, 8  # of a fit; of a point of a thousand parameters
+TURNS = 3
 
 
 def write(path: Path, size: float) -> int:
@@ -81,74 +87,122 @@ def disk(size: float, memory: str, space: float, folder: str | None) -> None:
     print(f"time over that of reading as often: {found['seconds'] / found['passes'] / once:.2f}")
 
 
-def seconds(work, repeats: int = 3) -> float:
-    """Least time of several."""
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return min(times)
+def seconds(work) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
 
 
 def cluster(n_workers: int):
     from distributed import LocalCluster
 
     return LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     )
 
 
-def travelled(client) -> int:
-    """Bytes that the workers have sent to each other and to the driver."""
-
-    def sent(dask_worker):
-        return sum(entry["total"] for entry in dask_worker.transfer_outgoing_log)
-
-    return sum(client.run(sent).values())
+def block(seed: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Some samples: the same here and on a worker."""
+    return np.random.default_rng(seed).standard_normal(shape)
 
 
-def on_dask(n: int) -> None:
+def on_workers(shape: tuple[int, ...], blocks: int):
+    """X of several blocks of a shape, made on the workers and kept there."""
+    import dask
     import dask.array as da
+    from distributed import wait
+
+    parts = [dask.delayed(block)(seed, shape) for seed in range(blocks)]
+    X = da.concatenate([da.from_delayed(part, shape, dtype=float) for part in parts]).persist()
+    wait(X)
+    return X
+
+
+def on_dask(n: int, side: int, blocks: int) -> None:
+    """The default fit in memory, on one worker process and on two, in turn; least times."""
     from distributed import Client
 
-    X = np.random.default_rng(0).standard_normal((n, *SHAPE))
-    y = X[:, 0, 0, 0] + np.random.default_rng(1).standard_t(2, size=n)
+    shape = (n // blocks, side, side, side)
+    X = np.concatenate([block(seed, shape) for seed in range(blocks)])
+    target = tt.datasets.truth(shape[1:], RANK, reading="random", rng=0).full()
+    noise = np.random.default_rng(0).standard_t(2, size=len(X))
+    y = X.reshape(len(X), -1) @ target.ravel() + noise
+    found, times = [], {"memory": [], 1: [], 2: []}
 
-    def fit(samples):
-        return tt.TensorRegressor(rank=3, init="spectral").fit(samples, y)
+    def fit(samples) -> None:
+        model = tt.TensorRegressor(rank=RANK).fit(samples, y)
+        found.append((model.coef_, model.result_.n_passes))
 
-    memory = seconds(lambda: fit(X), 2)
-    print(f"in memory, n={n}: {memory:.2f} s, {fit(X).result_.n_passes:.2f} passes")
-    times = {}
-    for workers in (1, 2):
-        with cluster(workers) as place, Client(place) as client:
-            rows = n // 8
-            blocks = da.random.default_rng(0).standard_normal(X.shape, chunks=(rows, *SHAPE))
-            blocks = blocks.persist()
-            fit(blocks)
-            before = travelled(client)
-            times[workers] = seconds(lambda samples=blocks: fit(samples), 2)
-            moved = (travelled(client) - before) / 2
-            passes = fit(blocks).result_.n_passes
-            print(f"{workers} worker(s): {times[workers]:.2f} s, {passes:.2f} passes")
-            print(f"  {moved / passes / 1e3:.0f} kB a pass between workers")
-    print(f"2 workers against 1: {times[1] / times[2]:.2f} times as fast")
-    print(f"dask (2 workers) against memory: {times[2] / memory:.2f} times the time")
+    with ExitStack() as stack:
+        clients = [stack.enter_context(Client(stack.enter_context(cluster(w)))) for w in (1, 2)]
+        for turn in range(TURNS):
+            times["memory"].append(seconds(lambda: fit(X)))
+            for workers, client in enumerate(clients, start=1):
+                with client.as_current():
+                    samples = on_workers(shape, blocks)
+                    times[workers].append(seconds(lambda there=samples: fit(there)))
+                    del samples
+            print(f"turn {turn + 1}:", {k: round(t[-1], 2) for k, t in times.items()}, flush=True)
+    coefs, passes = zip(*found, strict=True)
+    apart = max(float(np.abs(coef - coefs[0]).max()) for coef in coefs)
+    memory, one, two = (min(t) for t in times.values())
+    print(f"n = {n}, samples of {shape[1:]}, passes {min(passes):.2f} to {max(passes):.2f}")
+    print(f"largest difference of A {apart:.1e}")
+    print(f"in memory, {tt.data.available_threads()} thread(s): {memory:.2f} s")
+    print(f"2 workers against 1: {two:.2f} s and {one:.2f} s, {one / two:.2f} times as fast")
+    print(f"dask (2 workers) against memory: {two / memory:.2f} times the time")
+
+
+def over_the_wire() -> int:
+    """Bytes that any process of this machine has sent to another through a socket so far."""
+    import psutil
+
+    return psutil.net_io_counters(pernic=True)["lo"].bytes_sent
+
+
+def traffic(blocks: int) -> None:
+    """Bytes that a pass moves: scheduler's messages, points and sums, for several n."""
+    from distributed import Client
+
+    theta = tt.datasets.truth(SHAPE, LARGE_RANK, reading="random", rng=0)
+    print(f"d_eff = {theta.d_eff}, {blocks} blocks on 2 workers")
+    with cluster(2) as place, Client(place):
+        for rows in (16, 64, 256):
+            X, y = on_workers((rows, *SHAPE), blocks), np.zeros(rows * blocks)
+            data = tt.data.Blocks(X, y, memory=2**20)
+            problem = tt.problem.Problem(data, tt.losses.Squared(), tt.designs.Covariate())
+            for name, curvature in (("gradient", False), ("Newton", True)):
+                moved = least_moved(lambda c=curvature, p=problem: p.gradient(theta, curvature=c))
+                print(f"n = {len(y):5d}: {moved / 1e3:8.0f} kB a pass, {name}", flush=True)
+
+
+def least_moved(work, repeats: int = 5) -> int:
+    """Least bytes moved of several: heartbeats and others' traffic are in some of them."""
+    work()
+    moved = []
+    for _ in range(repeats):
+        before = over_the_wire()
+        work()
+        moved.append(over_the_wire() - before)
+    return min(moved)
 
 
 def scheduler(tasks: int) -> None:
+    """What a pass costs where there is nothing to compute, and what of it the scheduler takes."""
     import dask.array as da
     from distributed import Client
 
-    from tauten.data import Blocks
-
-    with cluster(2) as place, Client(place):
+    with cluster(2) as place, Client(place) as client:
         X = da.zeros((tasks, 2, 2), chunks=(1, 2, 2))
-        blocks = Blocks(X, np.zeros(tasks), memory=2**20)
+        blocks = tt.data.Blocks(X, np.zeros(tasks), memory=2**20)
         blocks.map_sum(_nothing)
-        took = seconds(lambda: blocks.map_sum(_nothing))
+        before, there = time.process_time(), client.run(time.process_time)
+        took = min(seconds(lambda: blocks.map_sum(_nothing)) for _ in range(TURNS))
+        here = (time.process_time() - before) / TURNS
+        spent = client.run(time.process_time)
+    busy = sum(spent[worker] - there[worker] for worker in spent) / TURNS
     print(f"a pass of {tasks} empty tasks: {took:.2f} s, {1e3 * took / tasks:.2f} ms a task")
+    print(f"of a core: scheduler and driver {here:.2f} s, the two workers {busy:.2f} s")
 
 
 def _nothing(chunk):
@@ -157,13 +211,15 @@ def _nothing(chunk):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["disk", "dask", "scheduler", "fit-file"])
+    parser.add_argument("what", choices=["disk", "dask", "traffic", "scheduler", "fit-file"])
     parser.add_argument("rest", nargs="*")
     parser.add_argument("--size", type=float, default=8e9)
     parser.add_argument("--memory", default="1GB")
     parser.add_argument("--space", type=float, default=3e9)
     parser.add_argument("--folder")
     parser.add_argument("--n", type=int, default=20_000)
+    parser.add_argument("--side", type=int, default=20, help="samples of side³ numbers")
+    parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--tasks", type=int, default=1000)
     options = parser.parse_args()
     if options.what == "disk":
@@ -171,7 +227,9 @@ def main() -> None:
     elif options.what == "fit-file":
         fit_file(Path(options.rest[0]), options.rest[1], int(options.rest[2]))
     elif options.what == "dask":
-        on_dask(options.n)
+        on_dask(options.n, options.side, options.blocks)
+    elif options.what == "traffic":
+        traffic(options.blocks)
     else:
         scheduler(options.tasks)
 

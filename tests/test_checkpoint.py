@@ -2,11 +2,8 @@
 
 import errno
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -14,6 +11,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import tauten as tt
+from forks import forks, killed, needs_fork
 from tauten import _files
 from tauten.checkpoint import Checkpoint
 from tauten.problem import Problem
@@ -171,34 +169,22 @@ def test_an_interrupt_keeps_what_was_found(count, data, monkeypatch):
     assert model.predict(data.X).shape == (200,)
 
 
-FIT = """
-import sys, tauten as tt
-data = tt.datasets.make_model("I", 200, shape=(5, 4, 3), noise="t:2", rng=0)
-tt.TensorRegressor(rank=2, solver="gd:n_iter=60", checkpoint=sys.argv[1]).fit(data.X, data.y)
-"""
-
-
-def killed(path, rng):
-    """Run a fit in another process, and kill it at a random moment; return whether it was alive."""
-    process = subprocess.Popen([sys.executable, "-c", FIT, str(path)], env={**os.environ})
-    while process.poll() is None and not path.exists():
-        time.sleep(0.002)
-    time.sleep(rng.uniform(0, 0.8))
-    process.kill()
-    return process.wait() == -signal.SIGKILL
-
-
+@forks
+@needs_fork
 @pytest.mark.parametrize("runs", [1, pytest.param(50, marks=pytest.mark.slow)])
 def test_a_killed_driver(runs, data, path):
     def fit(**options):
         model = tt.TensorRegressor(rank=2, solver="gd:n_iter=60", **options)
         return model.fit(data.X, data.y).coef_
 
+    begin = time.perf_counter()
     whole, rng = fit(), random.Random(0)
-    killings = 0
-    while killings < runs:
-        if killed(path, rng) and path.exists():  # it may be done, and on its way out
-            killings += 1
+    long = 2 * (time.perf_counter() - begin)  # checkpoints are written as well
+    resumed = 0
+    while resumed < runs:
+        killed(lambda: fit(checkpoint=path), rng.uniform(0, long))
+        if path.exists():  # it may be between two fits
+            resumed += 1
             np.testing.assert_allclose(fit(checkpoint=path), whole, rtol=0, atol=1e-12)
         for left in path.parent.iterdir():  # a kill can leave a temporary file, never a broken one
             left.unlink()

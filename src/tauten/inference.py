@@ -28,6 +28,7 @@ from scipy.linalg import block_diag
 
 from ._array import namespace, to_numpy
 from ._checks import check_number
+from ._progress import Count, ignore
 from .data import Chunk
 from .designs import Covariate
 from .exceptions import IntervalsWarning
@@ -91,6 +92,7 @@ def intervals(
     n_boot: int = 200,
     solver: Any = "auto",
     rng: np.random.Generator | int | None = None,
+    report: Count = ignore,
 ) -> Intervals:
     """Return confidence intervals at a fitted point.
 
@@ -111,6 +113,8 @@ def intervals(
         For the replicates.
     rng : Generator, int or None
         For the weights of the replicates.
+    report : callable
+        Told how many replicates are done, and of how many.
 
     Notes
     -----
@@ -136,7 +140,7 @@ def intervals(
     if method == "sandwich":
         errors = _sandwich_errors(problem, theta)
     else:
-        points = bootstrap(problem, theta, n_boot=n_boot, solver=solver, rng=rng)
+        points = bootstrap(problem, theta, n_boot=n_boot, solver=solver, rng=rng, report=report)
         errors, bounds = _bootstrap_errors(problem, points, tail)
     if method != "percentile":
         bounds = [(e - q * s, e + q * s) for e, s in zip(estimates, errors, strict=True)]
@@ -273,6 +277,7 @@ def bootstrap(
     n_boot: int = 200,
     solver: Any = "auto",
     rng: np.random.Generator | int | None = None,
+    report: Count = ignore,
 ) -> list[Tucker]:
     """Refit with independent exponential weights of mean one on the samples, starting at the fit.
 
@@ -281,7 +286,7 @@ def bootstrap(
 
     Parameters
     ----------
-    problem, theta, n_boot, solver, rng
+    problem, theta, n_boot, solver, rng, report
         As for :func:`intervals`.
 
     Returns
@@ -300,8 +305,10 @@ def bootstrap(
 
     results: list[Result] = []
     while len(results) < n_boot:
+        report(len(results), n_boot)
         batch = [replicate() for _ in range(min(TOGETHER, n_boot - len(results)))]
         results += run_together(solver, batch, [theta] * len(batch))
+    report(n_boot, n_boot)
     failed = [result for result in results if not result.converged]
     if failed:
         warnings.warn(

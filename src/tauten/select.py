@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from ._array import column, namespace, to_numpy
 from ._checks import feasible_rank
+from ._progress import Count, ignore
 from .init import degrees_of_freedom, start, tensor_shape
 from .init.base import tame
 from .losses import Loss
@@ -49,6 +50,7 @@ def select_rank(
     criterion: str = "bic",
     rng: np.random.Generator,
     largest: int = LARGEST_RANK,
+    report: Count = ignore,
 ) -> RankPath:
     """Choose Tucker ranks: the best equal ranks, then moves of one or two modes by one.
 
@@ -63,6 +65,8 @@ def select_rank(
         For the folds, and for starts that draw.
     largest : int
         Largest rank of a mode.
+    report : callable
+        Told how many ranks were tried; of how many, nobody knows.
     """
     shape = tensor_shape(problem)
     largest = largest if len(shape) > 1 else 1  # a vector has rank one
@@ -74,10 +78,16 @@ def select_rank(
     )
     tried: list[Rank] = []
 
+    def price(rank: Rank) -> float:
+        found = cost.of(rank)
+        if rank not in tried:
+            tried.append(rank)
+            report(len(tried), None)
+        return found
+
     def best(candidates: Iterable[Rank]) -> Rank:
         fits = [rank for rank in candidates if degrees_of_freedom(shape, rank) <= room]
-        tried.extend(rank for rank in fits if rank not in tried)
-        return min(fits, key=cost.of, default=equal[0])
+        return min(fits, key=price, default=equal[0])
 
     current, seen = best(equal), set()
     while current not in seen:  # at the scale of another fit an earlier one may be the best again
@@ -236,7 +246,12 @@ class ThresholdPath:
 
 
 def select_threshold(
-    problem: Problem, theta: Tucker, solver: Solver, *, rng: np.random.Generator
+    problem: Problem,
+    theta: Tucker,
+    solver: Solver,
+    *,
+    rng: np.random.Generator,
+    report: Count = ignore,
 ) -> ThresholdPath:
     """Choose one threshold for all blocks by five-fold cross-validation.
 
@@ -252,12 +267,14 @@ def select_threshold(
     solver : Solver
     rng : Generator
         Draws the folds.
+    report : callable
+        Told how many candidates are done, and of how many.
     """
     sizes = np.abs(np.concatenate([g.ravel() for g in problem.pilot(theta).gradients()]))
     taus = np.unique(np.quantile(sizes, QUANTILES))
     taus = np.concatenate([taus[taus > 0], [np.inf]])
     candidates = [clone(problem.robust).set_params(tau=float(tau)) for tau in taus]
-    errors = cross_validate(problem, theta, solver, candidates, rng=rng)
+    errors = cross_validate(problem, theta, solver, candidates, rng=rng, report=report)
     mean, stderr = errors.mean(axis=0), errors.std(axis=0, ddof=1) / math.sqrt(len(errors))
     return ThresholdPath(float(taus[np.argmin(mean)]), taus, mean, stderr)
 
@@ -269,6 +286,7 @@ def cross_validate(
     candidates: Sequence[Robustifier],
     *,
     rng: np.random.Generator,
+    report: Count = ignore,
 ) -> np.ndarray:
     """Robust prediction errors (folds, candidates) of robust gradients, tightest first.
 
@@ -281,12 +299,14 @@ def cross_validate(
     folds, tests = zip(*_folds(problem, rng), strict=True)
     points: Sequence[Tucker] = [theta] * len(folds)
     fitted, ends = [], []
-    for robust in candidates:
+    for done, robust in enumerate(candidates):
+        report(done, len(candidates))
         trial = replace(problem, robust=robust).calibrate(theta)
         trials = [replace(trial, data=fold.data) for fold in folds]
         points = [result.theta for result in run_together(solver, trials, points)]
         fitted += trials
         ends += points
+    report(len(candidates), len(candidates))
     errors = _validate(fitted, ends, tests * len(candidates))
     return np.reshape(errors, (len(candidates), len(folds))).T
 

@@ -127,13 +127,13 @@ def test_bootstrap(data):
 def test_only_points_and_sums_travel(data, monkeypatch):
     """What is sent with a pass holds no samples, however many there are."""
     sent = []
-    shared = blocks._shared
+    shared = blocks.shared
 
     def weigh(fn):
         sent.append(len(cloudpickle.dumps(fn)))
         return shared(fn)
 
-    monkeypatch.setattr(blocks, "_shared", weigh)
+    monkeypatch.setattr(blocks, "shared", weigh)
     many = da.from_array(np.tile(data.X, (4, 1, 1, 1)), chunks=(300, 5, 4, 3))
     y = np.tile(data.y, 4)
     tt.TensorRegressor(rank=1).fit(many, y, sample_weight=np.ones(1200))

@@ -153,9 +153,9 @@ def test_small_files_are_read_once(data, tmp_path):
 def test_passes_are_what_is_read(data, tmp_path, monkeypatch):
     rows, read = [], Stored.read
 
-    def count(self, low, high):
+    def count(self, low, high, *room):
         rows.append(high - low)
-        return read(self, low, high)
+        return read(self, low, high, *room)
 
     monkeypatch.setattr(Stored, "read", count)
     model = tt.TensorRegressor(rank=1, memory="100kB").fit(memmap(data.X, tmp_path), data.y)
@@ -164,8 +164,8 @@ def test_passes_are_what_is_read(data, tmp_path, monkeypatch):
 
 def test_slabs_end_where_the_file_s_chunks_do(data, tmp_path):
     array = stored(zarr_chunks(data.X, tmp_path))  # seven samples of 480 bytes each
-    assert Files(array, data.y, memory=8 * 480 * 20).slab == 14
-    assert Files(array, data.y, memory=8 * 480 * 3).slab == 7
+    assert Files(array, data.y, memory=5 * 480 * 20).slab == 14
+    assert Files(array, data.y, memory=5 * 480 * 5).slab == 7
     with pytest.raises(ValueError, match=r"memory must be at least 10080 bytes .* 7 sample"):
         Files(array, data.y, memory=480 * 20)
 
@@ -175,13 +175,28 @@ def test_the_next_slab_is_read_meanwhile(data, tmp_path, monkeypatch):
     second = threading.Event()
     load = Files._load
 
-    def loading(self, start):
+    def loading(self, start, *room):
         if start == rows.slab:
             second.set()
-        return load(self, start)
+        return load(self, start, *room)
 
     monkeypatch.setattr(Files, "_load", loading)
     rows.map_sum(lambda chunk: [chunk.start > 0 or second.wait(20) or pytest.fail("not ahead")])
+
+
+@pytest.mark.parametrize("kind", [memmap, hdf5_chunks, zarr_chunks])
+def test_slabs_share_two_places_in_memory(kind, data, tmp_path):
+    rows = Files(stored(kind(data.X, tmp_path)), data.y, memory=2**15)
+    places = []
+
+    def place(chunk):
+        places.append(chunk.X.__array_interface__["data"][0])
+        return everything(chunk)
+
+    found = rows.map_sum(place)
+    assert len(places) > 4
+    assert len(set(places)) == 2
+    np.testing.assert_allclose(found[0], data.X.sum(axis=0))
 
 
 def test_a_failing_pass_leaves_no_thread(data, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import uuid
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
@@ -14,8 +13,9 @@ import numpy as np
 from .._array import Array, quiet
 from ..exceptions import ChunksWarning
 from .base import Chunk, Samples, add_up
-from .files import check_finite
+from .files import check_finite, check_samples
 from .rows import Rows
+from .tasks import Work, check_scheduler, computed, persisted, shared, task
 from .threads import BLAS
 
 FAN_IN = 8  # sums that a task of the tree adds up
@@ -80,7 +80,7 @@ class Blocks(Samples):
             self._check_chunks(name, array)
         parts = zip(*(self._parts(a) for a in (X, y, Z, weight)), strict=True)
         self._blocks = self._kept(
-            [_task("load", i)(_load)(*part, self.starts[i]) for i, part in enumerate(parts)]
+            [task("load", i)(_load)(*part, self.starts[i]) for i, part in enumerate(parts)]
         )
 
     def _check_chunks(self, name: str, array: Array) -> None:
@@ -99,9 +99,7 @@ class Blocks(Samples):
         return [None if array is None else array[low:high] for low, high in ends]
 
     def _kept(self, tasks: list[Any]) -> list[Any]:
-        import dask
-
-        return list(dask.persist(*tasks)) if self.keep else tasks
+        return persisted(tasks) if self.keep else tasks
 
     @property
     def reference(self) -> np.ndarray:
@@ -123,25 +121,26 @@ class Blocks(Samples):
     ) -> list[Any]:
         """Several sums in one pass; the weights are where the blocks are."""
         self.reads.passes += 1
-        work = _shared(fns)
+        work = shared(fns)
         sums = [
-            _task("sum", i)(_sums)(work, *(data._blocks[i] for data in weighings))
+            task("sum", i)(_sums)(work, *(data._blocks[i] for data in weighings))
             for i in range(len(self.sizes))
         ]
         while len(sums) > 1:
             few = [sums[low : low + FAN_IN] for low in range(0, len(sums), FAN_IN)]
-            sums = [_task("add", i)(_add)(*some) for i, some in enumerate(few)]
-        return list(sums[0].compute())
+            sums = [task("add", i)(_add)(*some) for i, some in enumerate(few)]
+        return list(computed(sums[0])[0])
 
     def map_rows(self, fn: Callable[[Chunk], Array]) -> Any:
         """Apply `fn` to each chunk and join what it returns along axis 0: a dask array."""
         import dask.array as da
 
+        check_scheduler()  # what is made here may be computed elsewhere
         self.reads.passes += 1
-        work, like = _shared(fn), self._one(fn)
+        work, like = shared(fn), self._one(fn)
         blocks = [
             da.from_delayed(
-                _task("rows", i)(_rows)(work, block), (size, *like.shape[1:]), dtype=like.dtype
+                task("rows", i)(_rows)(work, block), (size, *like.shape[1:]), dtype=like.dtype
             )
             for i, (size, block) in enumerate(zip(self.sizes, self._blocks, strict=True))
         ]
@@ -158,11 +157,9 @@ class Blocks(Samples):
 
     def each(self, name: str, fn: Callable[[Array], Any]) -> list[Any]:
         """Apply `fn` to each block's ``y`` or ``Z``, on the workers."""
-        import dask
-
-        work = _shared(fn)
-        tasks = [_task("each", i)(_each)(work, b, name) for i, b in enumerate(self._blocks)]
-        return list(dask.compute(*tasks))
+        work = shared(fn)
+        tasks = [task("each", i)(_each)(work, b, name) for i, b in enumerate(self._blocks)]
+        return computed(*tasks)
 
     def reweight(self, weight: Array) -> Blocks:
         """Return the same samples with other weights; the blocks stay where they are."""
@@ -172,23 +169,21 @@ class Blocks(Samples):
         parts = self._parts(weight)
         other._blocks = self._kept(
             [
-                _task("weigh", i)(Rows.reweight)(block, part)
+                task("weigh", i)(Rows.reweight)(block, part)
                 for i, (block, part) in enumerate(zip(self._blocks, parts, strict=True))
             ]
         )
         return other
 
     def _read_sample(self, rows: range | np.ndarray) -> Chunk:
-        import dask
-
         rows = np.asarray(rows)
         self.reads.passes += len(rows) / self.n
         places = np.searchsorted(self.starts, rows, side="right") - 1
         tasks = [
-            _task("pick", int(i))(Rows.take)(self._blocks[i], rows[places == i] - self.starts[i])
+            task("pick", int(i))(Rows.take)(self._blocks[i], rows[places == i] - self.starts[i])
             for i in np.unique(places)
         ]
-        return _joined(dask.compute(*tasks))
+        return _joined(computed(*tasks))
 
 
 def _short(sizes: Sequence[Any]) -> str:
@@ -196,41 +191,13 @@ def _short(sizes: Sequence[Any]) -> str:
     return f"({shown}{', ...' if len(sizes) > 4 else ''})"
 
 
-def _task(name: str, i: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make tasks of a function that dask's dashboard shows as ``tauten-name``."""
-    import dask
-
-    key = f"tauten-{name}-{uuid.uuid4().hex}-{i}"
-
-    def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
-        make = dask.delayed(fn, pure=False, traverse=False)
-        return lambda *args: make(*args, dask_key_name=key)
-
-    return wrap
-
-
-def _shared(fn: Any) -> Any:
-    """Functions, with the points they hold, as one task: sent once, not with every block."""
-    import dask
-
-    return dask.delayed(_Work(fn), name=f"tauten-point-{uuid.uuid4().hex}", traverse=False)
-
-
-class _Work:
-    """Functions that dask is not to call, but to hand on."""
-
-    def __init__(self, fn: Any) -> None:
-        self.fn = fn
-
-
 def _load(X: Array, y: Array, Z: Array, weight: Array, start: int) -> Rows:
-    check_finite("X", X, start)
-    check_finite("y", y, start, missing=X is None)
+    check_samples(X, y, start)
     check_finite("covariates", Z, start)
     return Rows(X, y, Z, weight, threads=1, start=start)  # the scheduler has threads of its own
 
 
-def _sums(work: _Work, *weighings: Rows) -> list[Any]:
+def _sums(work: Work, *weighings: Rows) -> list[Any]:
     first = weighings[0]
     with BLAS.single(), quiet():
         if len(weighings) == 1:
@@ -238,12 +205,12 @@ def _sums(work: _Work, *weighings: Rows) -> list[Any]:
         return first.map_sums(work.fn, weighings)
 
 
-def _rows(work: _Work, rows: Rows) -> Array:
+def _rows(work: Work, rows: Rows) -> Array:
     with BLAS.single(), quiet():
         return rows.map_rows(work.fn)
 
 
-def _each(work: _Work, rows: Rows, name: str) -> Any:
+def _each(work: Work, rows: Rows, name: str) -> Any:
     return rows.each(name, work.fn)[0]
 
 

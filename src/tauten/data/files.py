@@ -14,9 +14,12 @@ from .rows import Kept, Rows
 from .stored import Stored
 from .threads import Team
 
-# Of the memory allowed: three slabs (one in use, one read ahead, one about to be freed) take 3/8,
-# the samples that start and thresholds look at 1/4, and what is computed from them the rest.
-SLAB_SHARE, SAMPLE_SHARE = 8, 4
+# Of the memory allowed: two slabs (one in use, one read ahead) take 2/5, the samples that start and
+# thresholds look at 1/4, and what is computed from them the rest. Threads that hand a slab on wait
+# for each other, so that few large ones are faster.
+SLAB_SHARE, SAMPLE_SHARE = 5, 4
+
+Room = dict[int, np.ndarray]  # memory that samples are read into, for each array on disk
 
 
 class Files(Samples):
@@ -45,6 +48,7 @@ class Files(Samples):
         self._row_bytes = sum(a.row_bytes for a in self._stored)
         self.slab = self._slab_rows()
         self._team, self._kept, self._checked = Team(), Kept(), False
+        self._rooms: list[Room] = []  # of slabs that are done with
 
     def _slab_rows(self) -> int:
         """Samples per slab: as many as the budget holds, whole chunks of the file."""
@@ -55,8 +59,8 @@ class Files(Samples):
         if 3 * chunk * self._row_bytes > self.memory:
             raise ValueError(
                 f"memory must be at least {3 * chunk * self._row_bytes} bytes for {self.main}: its "
-                f"file stores {chunk} sample(s) of {self._row_bytes} bytes together, and three "
-                f"times as much is held; got {self.memory}"
+                f"file stores {chunk} sample(s) of {self._row_bytes} bytes together, and up to "
+                f"three times as much is held; got {self.memory}"
             )
         return min(self.n, chunk)
 
@@ -67,7 +71,8 @@ class Files(Samples):
 
     def whole(self) -> Rows:
         """Return all the samples, in memory: one pass."""
-        rows = Rows(*self._arrays(slice(0, self.n), 0))
+        rows = Rows(*self._arrays(slice(0, self.n)))
+        check_samples(rows.X, rows.y, 0)
         rows.reads.passes = 1
         return rows
 
@@ -83,11 +88,24 @@ class Files(Samples):
 
     def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
-        return add_up(rows.map_sum(fn) for rows in self._slabs())
+        work = self._checking(fn)
+        return add_up(rows.map_sum(work) for rows in self._slabs())
 
     def map_rows(self, fn: Callable[[Chunk], Array]) -> np.ndarray:
         """Apply `fn` to each chunk and join what it returns along axis 0: one pass."""
-        return np.concatenate([rows.map_rows(fn) for rows in self._slabs()])
+        work = self._checking(fn)
+        return np.concatenate([rows.map_rows(work) for rows in self._slabs()])
+
+    def _checking(self, fn: Callable[[Chunk], Any]) -> Callable[[Chunk], Any]:
+        """The function, which in the first pass makes sure that its samples are finite."""
+        if self._checked:
+            return fn
+
+        def checked(chunk: Chunk) -> Any:
+            check_samples(chunk.X, chunk.y, chunk.start)
+            return fn(chunk)
+
+        return checked
 
     def each(self, name: str, fn: Callable[[Array], Any]) -> list[Any]:
         """Apply `fn` to ``y`` or ``Z`` alone, part by part: X is not read."""
@@ -102,47 +120,65 @@ class Files(Samples):
         """Return the same samples with other weights; their reads are counted together."""
         other = Files(self.X, self.y, self.Z, weight, memory=self.memory)
         other.reads, other._team = self.reads, self._team
-        other._kept, other._checked = self._kept, self._checked
+        other._kept, other._checked, other._rooms = self._kept, self._checked, self._rooms
         return other
 
     def _slabs(self) -> Iterator[Rows]:
         """Go over the samples; the next slab is read while the present one is in use."""
         self.reads.passes += 1
         self._check_unchanged()
-        starts = range(0, self.n, self.slab)
+        starts, rooms = range(0, self.n, self.slab), [self._room(), self._room()]
         with ThreadPoolExecutor(1, thread_name_prefix="tauten-read") as reader:
-            ahead = reader.submit(self._load, starts[0])
-            for start in starts[1:]:
-                rows, ahead = ahead.result(), reader.submit(self._load, start)
+            ahead = reader.submit(self._load, starts[0], rooms[0])
+            for k, start in enumerate(starts[1:], start=1):  # the slab before the last is done with
+                rows, ahead = ahead.result(), reader.submit(self._load, start, rooms[k % 2])
                 yield rows
-                del rows
             yield ahead.result()
+        self._rooms += rooms
         self._check_unchanged()
         self._checked = True
 
-    def _load(self, start: int) -> Rows:
-        rows = slice(start, min(start + self.slab, self.n))
-        return Rows(*self._arrays(rows, start), threads=self._team, start=start, kept=self._kept)
+    def _room(self) -> Room:
+        """Memory for a slab, that of an earlier pass if there was one."""
+        try:
+            return self._rooms.pop()
+        except IndexError:
+            return {id(array): array.room(self.slab) for array in self._stored}
 
-    def _arrays(self, rows: slice | np.ndarray, start: int) -> list[np.ndarray | None]:
-        arrays = [None if a is None else a[rows] for a in (self.X, self.y, self.Z, self.weight)]
-        if not self._checked:
-            X, y = arrays[:2]
-            check_finite("X", X, start)
-            check_finite("y", y, start, missing=X is None)
-        return arrays
+    def _load(self, start: int, room: Room) -> Rows:
+        arrays = self._arrays(slice(start, min(start + self.slab, self.n)), room)
+        return Rows(*arrays, threads=self._team, start=start, kept=self._kept)
+
+    def _arrays(
+        self, rows: slice | np.ndarray, room: Room | None = None
+    ) -> list[np.ndarray | None]:
+        def part(array: Array | None) -> np.ndarray | None:
+            if array is None:
+                return None
+            if room is not None and isinstance(rows, slice) and isinstance(array, Stored):
+                return array.read(rows.start, rows.stop, room[id(array)])
+            return array[rows]
+
+        return [part(array) for array in (self.X, self.y, self.Z, self.weight)]
 
     def _read_sample(self, rows: range | np.ndarray) -> Chunk:
         rows = np.asarray(rows)
         touched = [a.touched(rows) for a in self._stored]
         self.reads.passes += max(touched) / self.n
         self._check_unchanged()
-        X, y, Z, weight = self._arrays(rows, 0)
+        X, y, Z, weight = self._arrays(rows)
+        check_samples(X, y, 0)
         return Chunk(X, y, Z, weight, 0)
 
     def _check_unchanged(self) -> None:
         for array in self._stored:
             array.check_unchanged()
+
+
+def check_samples(X: np.ndarray | None, y: np.ndarray | None, start: int) -> None:
+    """Raise unless covariates are finite, and responses too, which in PCA may be missing."""
+    check_finite("X", X, start)
+    check_finite("y", y, start, missing=X is None)
 
 
 def check_finite(name: str, array: np.ndarray | None, start: int, *, missing: bool = False) -> None:

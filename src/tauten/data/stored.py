@@ -62,16 +62,24 @@ class Stored:
             return self.read(low, high)
         return self._take(np.asarray(rows))
 
-    def read(self, low: int, high: int) -> np.ndarray:
-        """Return samples low to high, floats."""
+    def room(self, rows: int) -> np.ndarray:
+        """Memory for so many samples."""
+        return np.empty((rows, *self.shape[1:]), self.dtype)
+
+    def read(self, low: int, high: int, room: np.ndarray | None = None) -> np.ndarray:
+        """Return samples low to high, floats, in memory that was used before if there is some.
+
+        New memory costs the system more than the copy of a file that it holds already.
+        """
+        block = self.room(high - low) if room is None else room[: high - low]
         try:
-            block = self._read(low, high)
+            self._read(low, high, block)
         except (OSError, ValueError, RuntimeError) as error:
             raise OSError(
                 f"samples {low} to {high} of {self} could not be read: {error}. Was the file cut "
                 f"short, or changed, since it was opened?"
             ) from error
-        return np.asarray(block, dtype=self.dtype)
+        return block
 
     def _take(self, rows: np.ndarray) -> np.ndarray:
         """Some samples, by increasing indices; those the file stores together are read once."""
@@ -116,8 +124,8 @@ class Stored:
     def _file_chunk(self) -> int:
         return int(self.array.chunks[0]) if self.array.chunks else 1
 
-    def _read(self, low: int, high: int) -> np.ndarray:
-        return self.array[low:high]
+    def _read(self, low: int, high: int, block: np.ndarray) -> None:
+        block[...] = self.array[low:high]
 
     def _files(self) -> list[Path]:
         raise NotImplementedError
@@ -141,11 +149,19 @@ class Mapped(Stored):
         self._plain = plain and array.flags.c_contiguous
         super().__init__(array)
 
-    def _read(self, low: int, high: int) -> np.ndarray:
+    def _read(self, low: int, high: int, block: np.ndarray) -> None:
         if not self._plain or self._path is None:
-            return np.array(self.array[low:high])
-        block = np.empty((high - low, *self.shape[1:]), self.raw)
-        with self._path.open("rb", buffering=0) as file:
+            super()._read(low, high, block)
+            return
+        same = self.raw == self.dtype
+        raw = block if same else np.empty(block.shape, self.raw)
+        self._fill(raw, self._path, low)
+        if not same:
+            block[...] = raw
+
+    def _fill(self, block: np.ndarray, path: Path, low: int) -> None:
+        """Fill a block with what the file holds from sample `low` on."""
+        with path.open("rb", buffering=0) as file:
             file.seek(self._offset + low * self.raw.itemsize * math.prod(self.shape[1:]))
             view, got = memoryview(block.data).cast("B"), 0
             while got < len(view):
@@ -153,7 +169,6 @@ class Mapped(Stored):
                 if not count:
                     raise OSError(f"the file ends {len(view) - got} bytes too early")
                 got += count
-        return block
 
     def _file_chunk(self) -> int:
         return 1
@@ -174,6 +189,12 @@ def _mapping(array: Any) -> mmap.mmap | None:
 
 class Dataset(Stored):
     """A dataset of an HDF5 file opened by h5py."""
+
+    def _read(self, low: int, high: int, block: np.ndarray) -> None:
+        if self.raw == self.dtype:
+            self.array.read_direct(block, np.s_[low:high])
+        else:
+            super()._read(low, high, block)
 
     def _files(self) -> list[Path]:
         return [Path(self.array.file.filename)]

@@ -18,7 +18,7 @@ from .._array import quiet, to_numpy
 from .._checks import check_rank, check_size
 from .._labels import Labels
 from .._log import tell
-from .._progress import reporter
+from .._progress import counter, reporter
 from ..checkpoint import Checkpoint, Stage, fingerprint
 from ..data import Samples, in_memory
 from ..exceptions import NotConvergedWarning
@@ -91,7 +91,8 @@ class TensorModel(BaseEstimator):
         solver.check()
         tau = getattr(problem.robust, "tau", None)
         if isinstance(tau, str) and tau == "cv":
-            stage.thresholds = select_threshold(problem, theta, solver, rng=rng)
+            with counter(self.verbose, "thresholds", "candidate") as report:
+                stage.thresholds = select_threshold(problem, theta, solver, rng=rng, report=report)
         stage.anchor, stage.last = theta, not self._chosen(problem, stage).robust.automatic
         return stage
 
@@ -108,7 +109,9 @@ class TensorModel(BaseEstimator):
     def _run(self, problem: Problem, stage: Stage, file: Checkpoint | None) -> Result:
         """Run what is left: the fit that thresholds are chosen from, if any, and the fit."""
         solver = self._solver(problem, stage.anchor)
-        with reporter(self.verbose) as report:
+        few = min(solver.n_iter, PILOT_STEPS) if solver.curvature else solver.n_iter
+        most = solver.n_iter + (0 if stage.last else few)
+        with reporter(self.verbose, most) as report:
 
             def callback(iteration: Iteration, theta: Tucker) -> None:
                 report(iteration, theta)
@@ -116,7 +119,6 @@ class TensorModel(BaseEstimator):
                     file.save(stage)
 
             if not stage.last:
-                few = min(solver.n_iter, PILOT_STEPS) if solver.curvature else solver.n_iter
                 pilot = clone(solver).set_params(tol=max(solver.tol, PILOT_TOL), n_iter=few)
                 stage.advance(self._run_stage(pilot, problem, stage, callback).theta)
             return self._run_stage(solver, problem, stage, callback)
@@ -146,7 +148,8 @@ class TensorModel(BaseEstimator):
             return check_rank(self.rank, tensor_shape(problem))
         if isinstance(self.init, Tucker):
             return self.init.rank
-        self.rank_path_ = select_rank(problem, criterion=criterion, rng=rng)
+        with counter(self.verbose, "ranks", "rank") as report:
+            self.rank_path_ = select_rank(problem, criterion=criterion, rng=rng, report=report)
         if stage is not None:
             stage.ranks = self.rank_path_
         return self.rank_path_.rank
@@ -195,7 +198,9 @@ class TensorModel(BaseEstimator):
         return self.tucker_
 
     def _intervals(self, problem: Problem, theta: Tucker, **options: Any) -> Intervals:
-        return intervals(problem, theta, solver=self._solver(problem, theta), **options)
+        with counter(self.verbose, "bootstrap", "replicate") as report:
+            solver = self._solver(problem, theta)
+            return intervals(problem, theta, solver=solver, report=report, **options)
 
     def report(self, path: str | PathLike[str], X: Any, y: Any = None, **options: Any) -> Path:
         """Write a report of the fit: one HTML page that loads nothing.

@@ -1,0 +1,73 @@
+"""Tasks of dask: named, sent once, and waited for no longer than there is a scheduler."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from typing import Any
+
+
+def task(name: str, i: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make tasks of a function that dask's dashboard shows as ``tauten-name``."""
+    import dask
+
+    key = f"tauten-{name}-{uuid.uuid4().hex}-{i}"
+
+    def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
+        make = dask.delayed(fn, pure=False, traverse=False)
+        return lambda *args: make(*args, dask_key_name=key)
+
+    return wrap
+
+
+class Work:
+    """Functions that dask is not to call, but to hand on."""
+
+    def __init__(self, fn: Any) -> None:
+        self.fn = fn
+
+
+def shared(fn: Any) -> Any:
+    """Functions, with the points they hold, as one task: sent once, not with every block."""
+    import dask
+
+    return dask.delayed(Work(fn), name=f"tauten-point-{uuid.uuid4().hex}", traverse=False)
+
+
+def computed(*tasks: Any) -> list[Any]:
+    """What the tasks find."""
+    import dask
+
+    check_scheduler()
+    try:
+        return list(dask.compute(*tasks))
+    except CancelledError as error:
+        reason = " ".join(str(error).split()).removesuffix(".")
+        raise ConnectionError(
+            f"the work sent to dask was lost: {reason}. If the scheduler or the client has ended, "
+            f"connect to a running one and fit again; with checkpoint=path a fit goes on from its "
+            f"last iteration"
+        ) from error
+
+
+def persisted(tasks: list[Any]) -> list[Any]:
+    """The tasks, begun; what they find stays where it is."""
+    import dask
+
+    check_scheduler()
+    return list(dask.persist(*tasks))
+
+
+def check_scheduler() -> None:
+    """Raise if the scheduler in use is a cluster's that is gone: its client would wait for ever."""
+    import dask
+
+    client: Any = getattr(dask.base.get_scheduler(), "__self__", None)  # of others a function
+    status = getattr(client, "status", "running")
+    if status != "running":
+        raise ConnectionError(
+            f"the dask scheduler cannot be reached: the client {client!r} is {status!r}. Close it, "
+            f"connect to a running scheduler and fit again; with checkpoint=path a fit goes on "
+            f"from its last iteration"
+        )
