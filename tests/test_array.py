@@ -207,3 +207,15 @@ def test_conversions():
 def test_points_of_mixed_libraries_are_refused():
     with pytest.raises(TypeError, match="Multiple namespaces"):
         Tucker(strict.ones((1,)), [np.ones((3, 1))]).full()
+
+
+@pytest.mark.parametrize("fastest", [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("batches", [(5, 5), (5, 1), (1, 5)])
+def test_products_of_pairs_do_not_depend_on_the_layout(fastest, batches, rng):
+    left, right = (
+        rng.normal(size=(rows, m, n)).transpose(2, 0, 1) if first else rng.normal(size=(n, rows, m))
+        for rows, m, n, first in zip((3, 2), (4, 4), batches, fastest, strict=True)
+    )
+    pairs = zip(np.resize(left, (5, 3, 4)), np.resize(right, (5, 2, 4)), strict=True)
+    expected = [[[sum(a * b) for b in R] for a in L] for L, R in pairs]
+    np.testing.assert_allclose(_array.pair_products(left, right), expected, rtol=1e-13)

@@ -80,6 +80,19 @@ def product(batch: Array, matrix: Array, shape: tuple[int, ...]) -> Array:
     return reshape(matrix_of(batch, 1) @ matrix, (batch.shape[0], *shape))
 
 
+def pair_products(left: Array, right: Array) -> Array:
+    """``L_i R_iᵀ`` of each pair of samples (n, p, m) and (n, q, m); a batch of one serves all."""
+    if _samples_fastest(left) and right.shape[0] > 1:  # matmul would hop, this runs along them
+        right = right if _samples_fastest(right) else np.asfortranarray(right)
+        return np.einsum("ipm,iqm->ipq", left, right)
+    xp = namespace(left, right)
+    return xp.matmul(left, xp.matrix_transpose(right))
+
+
+def _samples_fastest(array: Array) -> bool:
+    return is_numpy(array) and array.shape[0] > 1 and array.strides[0] == array.itemsize
+
+
 def column(vector: Array, ndim: int) -> Array:
     """A vector shaped to broadcast along axis 0 of an array of `ndim` axes."""
     return reshape(vector, (-1,) + (1,) * (ndim - 1))
@@ -100,7 +113,7 @@ def clip(array: Array, bound: Any) -> Array:
     if is_numpy(array):  # the standard's wrapper costs twice the clipping itself
         if is_numpy(bound):  # else float64 thresholds make float32 data float64
             bound = bound.astype(array.dtype, copy=False)
-        return np.clip(array, -bound, bound)
+        return array.clip(-bound, bound)
     xp = namespace(array)
     bound = xp.broadcast_to(like(bound, array), array.shape)
     return xp.clip(array, -bound, bound)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ._array import Array, column, like, matrix_of, namespace, product
+from ._array import Array, column, like, matrix_of, namespace, pair_products, product
 from .kernels import project
 from .tucker import Tucker, multi_mode_dot
 
@@ -197,4 +197,4 @@ def _contract_all_but(part: Array, other: Array, mode: int) -> Array:
         first = xp.moveaxis(x, mode + 1, 1)
         return xp.reshape(first, (*first.shape[:2], math.prod(first.shape[2:])))
 
-    return xp.matmul(unfolded(part), xp.matrix_transpose(unfolded(other)))
+    return pair_products(unfolded(part), unfolded(other))

@@ -139,6 +139,7 @@ static void NAME(descend)(const Plan *plan, const REAL *const *x, int k, long fr
     const REAL *u = (const REAL *)mode->u + i * r;
     count = mode->p - i < next->group ? mode->p - i : next->group;
     if (rows_follow) {
+      if (plan->partials) core = own + i * inner * NV; /* where they belong: nothing to copy */
       NAME(pack)(x, from + i * ld, count * ld, tail);
       NAME(dot)(count, tail, ld, next->u, inner, core);
     } else {
@@ -148,14 +149,15 @@ static void NAME(descend)(const Plan *plan, const REAL *const *x, int k, long fr
     NAME(add)(count, core, inner, ldc, u, r, node);
     if (!plan->partials) continue;
     NAME(add)(count, tail, rest, ld, u, r, summed);
-    for (long b = 0; b < count; b++)
+    for (long b = 0; !rows_follow && b < count; b++)
       memcpy(own + (i + b) * inner * NV, core + b * ldc * NV, (size_t)(inner * NV) * sizeof(vec));
   }
 }
 
 /* The node of a block of samples into the output arrays, of which entry e of sample s is number e * n + s. */
 static void NAME(put)(REAL *out, const vec *entry, long count) {
-  memcpy(out, entry, (size_t)count * sizeof(REAL));
+  if (count == LANES) memcpy(out, entry, BLOCK_BYTES); /* of known size: a few stores, no call */
+  else memcpy(out, entry, (size_t)count * sizeof(REAL));
 }
 
 static void NAME(write)(const Plan *plan, const vec *node, long first, long count) {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,22 +45,24 @@ def project(
     written together, and what is done with them next runs along them.
     """
     dtype = np.float32 if X.dtype == factors[0].dtype == np.float32 else np.float64
-
-    def ready(array: np.ndarray | None) -> np.ndarray | None:
-        return None if array is None else np.require(array, dtype, ["C", "A"])
-
     n, rank = X.shape[0], tuple(u.shape[1] for u in factors)
     shapes = [rank]
     if partials:
         for k, u in enumerate(factors):
             left, right = rank[:k], rank[k + 1 :]
             shapes.append(u.shape if core is not None else (*left, u.shape[0], *right))
-    outs = tuple(np.empty((math.prod(shape), n), dtype) for shape in shapes)
-    factors = tuple(np.require(u, dtype, ["C", "A"]) for u in factors)
-    _sweep.sweep(_ready_samples(X, dtype), factors, ready(core), ready(center), ready(scale), outs)
-    return [
-        _samples_first(out.reshape((*shape, n))) for out, shape in zip(outs, shapes, strict=True)
-    ]
+    outs = tuple(np.empty((*shape, n), dtype) for shape in shapes)
+    others = (None if a is None else _ready(a, dtype) for a in (core, center, scale))
+    inputs = (_ready_samples(X, dtype), tuple(_ready(u, dtype) for u in factors))
+    _sweep.sweep(*inputs, *others, outs)
+    return [_samples_first(out) for out in outs]
+
+
+def _ready(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """An array as the sweep takes it: most are, and numpy is slow to say so."""
+    if array.dtype == dtype and array.flags.carray:
+        return array
+    return np.require(array, dtype, ["C", "A"])
 
 
 def _ready_samples(X: np.ndarray, dtype: Any) -> np.ndarray:
@@ -70,7 +71,7 @@ def _ready_samples(X: np.ndarray, dtype: Any) -> np.ndarray:
     Arrays that came over a network may start at any byte.
     """
     apart = X.dtype == dtype and X[:1].flags.c_contiguous and X.strides[0] % X.itemsize == 0
-    return X if apart and X.flags.aligned else np.require(X, dtype, ["C", "A"])
+    return X if apart and X.flags.aligned else _ready(X, dtype)
 
 
 def _samples_first(array: np.ndarray) -> np.ndarray:

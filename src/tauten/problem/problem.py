@@ -122,13 +122,12 @@ class Problem:
         xp = namespace(theta.core)
         means = [s / column(count, s.ndim) for s in sums]
         sizes = [self.data.n * math.prod(block.shape) for block in theta.blocks]
+        weight = xp.sum(count)
         return Gradient(
             theta.with_blocks([self.robust.reduce(mean) for mean in means]),
-            float(xp.sum(value) / xp.sum(count)),
+            float(xp.sum(value) / weight),
             tuple(float(c / size) for c, size in zip(changed, sizes, strict=True)),
-            matrix / xp.sum(count) if curvature else None,
-            correction / xp.sum(count) if curvature else None,
-            tensor / xp.sum(count) if curvature else None,
+            *(s / weight if curvature else None for s in (matrix, correction, tensor)),
         )
 
     def curvature(self, theta: Tucker, *, slope: bool = False) -> Array:
