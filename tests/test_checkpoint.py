@@ -75,6 +75,16 @@ def test_a_stopped_fit_ends_where_it_would_have(options, count, data, path, monk
     assert not list(path.parent.iterdir())
 
 
+def test_threads_and_memory_may_change_in_between(data, path, monkeypatch):
+    whole = tt.TensorRegressor(rank=1).fit(data.X, data.y)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        with pytest.raises(StoppedError):
+            tt.TensorRegressor(rank=1, checkpoint=path).fit(data.X, data.y)
+    again = tt.TensorRegressor(rank=1, checkpoint=path, n_jobs=1, memory="1GB").fit(data.X, data.y)
+    np.testing.assert_allclose(again.coef_, whole.coef_, rtol=0, atol=1e-12)
+
+
 def test_what_was_chosen_is_not_chosen_again(data, path, monkeypatch):
     options = {"rank": "auto", "robust": Truncate(tau="cv"), "checkpoint": path}
     whole = tt.TensorRegressor(**{**options, "checkpoint": None}).fit(data.X, data.y)

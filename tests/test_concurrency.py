@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import threadpoolctl
 
+import tauten as tt
 import workers
 from forks import forks, in_a_fork, needs_fork
-from tauten.data import Rows, available_threads
+from tauten.data import Rows, available_threads, threads
 
 SEEDS = (0, 1, 2)
 SMALL = (200, 4, 4)
@@ -115,6 +116,29 @@ def test_a_pass_elsewhere_does_not_change_how_many_threads_there_are(two_threads
     large_rows().map_sum(lambda chunk: (during.append(available_threads()) or 0,))
     assert before == 2
     assert set(during) == {before}
+
+
+@needs_cores
+@pytest.mark.parametrize("model", [tt.TensorRegressor, tt.TensorClassifier, tt.TensorPCA])
+def test_one_job_makes_no_thread(model, two_threads, monkeypatch):
+    """Nor does a prediction; of two jobs the second is a thread, or this test would say nothing."""
+    X, y = workers.problem(0)
+    y = y > np.median(y) if model is tt.TensorClassifier else y
+    options = {"replicates": True} if model is tt.TensorPCA else {}
+    options |= {"rank": 1, "robust": "none", "solver": "gd:n_iter=1,tol=0"}
+    monkeypatch.setattr(threads, "ThreadPoolExecutor", lambda *a, **k: pytest.fail("a thread"))
+    fitted = model(n_jobs=1, **options).fit(X, y)
+    fitted.transform(X) if model is tt.TensorPCA else fitted.predict(X)
+    with pytest.raises(pytest.fail.Exception, match="a thread"):
+        model(n_jobs=2, **options).fit(X, y)
+
+
+@needs_cores
+def test_same_bits_for_the_same_jobs(two_threads):
+    """Two are all that there are: to ask for them, for all or for more is the same."""
+    found = [workers.bits(0, n_jobs=n_jobs) for n_jobs in (2, 2, None, 7)]
+    assert len(set(found)) == 1
+    assert workers.bits(0, n_jobs=1) == workers.bits(0, n_jobs=-2)
 
 
 @pytest.mark.slow

@@ -15,13 +15,14 @@ def problem(seed, shape=LARGE):
     return X, y
 
 
-def fit(seed, shape=LARGE):
-    return tt.TensorRegressor(rank=1, robust="truncate:tau=20").fit(*problem(seed, shape))
+def fit(seed, shape=LARGE, **options):
+    model = tt.TensorRegressor(rank=1, robust="truncate:tau=20", **options)
+    return model.fit(*problem(seed, shape))
 
 
-def bits(seed, shape=LARGE):
+def bits(seed, shape=LARGE, **options):
     """Everything that a fit finds, to the last bit."""
-    model = fit(seed, shape)
+    model = fit(seed, shape, **options)
     return model.coef_.tobytes() + model.intercept_.tobytes() + model.influence_.tobytes()
 
 

@@ -2,12 +2,14 @@
 
 import threading
 
+import joblib
 import numpy as np
 import pytest
 import threadpoolctl
 
+import tauten as tt
 import tauten.data.rows
-from tauten.data import Rows, available_threads
+from tauten.data import Rows, available_threads, threads
 
 
 @pytest.fixture
@@ -63,6 +65,21 @@ def test_small_data_use_one_thread(rng):
 def test_threads_respect_limits():
     with threadpoolctl.threadpool_limits(1):
         assert available_threads() == 1
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "expected"), [(None, 4), (1, 1), (3, 3), (9, 4), (-1, 4), (-2, 3), (-9, 1)]
+)
+def test_n_jobs_counts_threads_that_there_are(n_jobs, expected, monkeypatch):
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 4)
+    monkeypatch.setattr(threads.BLAS, "threads", lambda: 8)
+    assert available_threads(n_jobs) == expected
+
+
+@pytest.mark.parametrize("n_jobs", [0, 1.5, True, "2"])
+def test_bad_n_jobs(n_jobs):
+    with pytest.raises(ValueError, match=r"n_jobs must be a number of threads.*; got"):
+        tt.TensorPCA(rank=1, n_jobs=n_jobs).fit(np.eye(3))
 
 
 def test_a_failing_chunk_raises_and_lifts_the_limit(many, rng):

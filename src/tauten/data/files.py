@@ -31,6 +31,8 @@ class Files(Samples):
         X or y, or both, a :class:`tauten.data.stored.Stored`.
     memory : int
         Bytes that may be used, beside what the interpreter and its libraries take.
+    threads : int or Team, optional
+        As for :class:`Rows`, for what is in memory; one more reads ahead.
     """
 
     def __init__(
@@ -41,13 +43,15 @@ class Files(Samples):
         weight: Array | None = None,
         *,
         memory: int,
+        threads: int | Team | None = None,
     ) -> None:
         super().__init__(X, y, Z, weight)
         self.memory = memory
         self._stored = [a for a in (X, y) if isinstance(a, Stored)]
         self._row_bytes = sum(a.row_bytes for a in self._stored)
         self.slab = self._slab_rows()
-        self._team, self._kept, self._checked = Team(), Kept(), False
+        self.threads = Team.of(threads)
+        self._kept, self._checked = Kept(), False
         self._rooms: list[Room] = []  # of slabs that are done with
 
     def _slab_rows(self) -> int:
@@ -71,7 +75,7 @@ class Files(Samples):
 
     def whole(self) -> Rows:
         """Return all the samples, in memory: one pass."""
-        rows = Rows(*self._arrays(slice(0, self.n)))
+        rows = Rows(*self._arrays(slice(0, self.n)), threads=self.threads)
         check_samples(rows.X, rows.y, 0)
         rows.reads.passes = 1
         return rows
@@ -118,9 +122,9 @@ class Files(Samples):
 
     def reweight(self, weight: Array) -> Files:
         """Return the same samples with other weights; their reads are counted together."""
-        other = Files(self.X, self.y, self.Z, weight, memory=self.memory)
-        other.reads, other._team = self.reads, self._team
-        other._kept, other._checked, other._rooms = self._kept, self._checked, self._rooms
+        other = Files(self.X, self.y, self.Z, weight, memory=self.memory, threads=self.threads)
+        other.reads, other._kept, other._checked = self.reads, self._kept, self._checked
+        other._rooms = self._rooms
         return other
 
     def _slabs(self) -> Iterator[Rows]:
@@ -147,7 +151,7 @@ class Files(Samples):
 
     def _load(self, start: int, room: Room) -> Rows:
         arrays = self._arrays(slice(start, min(start + self.slab, self.n)), room)
-        return Rows(*arrays, threads=self._team, start=start, kept=self._kept)
+        return Rows(*arrays, threads=self.threads, start=start, kept=self._kept)
 
     def _arrays(
         self, rows: slice | np.ndarray, room: Room | None = None

@@ -15,6 +15,7 @@ from .blocks import Blocks, check_blocks, is_dask
 from .files import Files, check_finite
 from .rows import Rows
 from .stored import Stored, stored
+from .threads import available_threads
 
 MEMORY = 2**30  # bytes, where none are asked for
 
@@ -30,6 +31,7 @@ def gather(
     *,
     intercept: bool = False,
     memory: Any = None,
+    n_jobs: int | None = None,
     keep: bool = True,
 ) -> Samples:
     """Return samples from arrays in memory, on disk, or in a dask cluster: as X is (in PCA, y).
@@ -43,6 +45,8 @@ def gather(
         Whether Z gets a first column of ones.
     memory : int, str or None
         See :func:`memory_bytes`.
+    n_jobs : int, optional
+        See :func:`available_threads`. A cluster has threads of its own.
     keep : bool
         Whether the samples of a cluster are kept in its memory.
 
@@ -54,6 +58,7 @@ def gather(
     ('Rows', (10, 1))
     """
     main, budget = y if X is None else X, memory_bytes(memory)
+    threads = None if n_jobs is None else available_threads(n_jobs)
     if isinstance(Z, Stored):
         Z = _read(Z, "covariates")
     if intercept:
@@ -64,9 +69,9 @@ def gather(
     if is_dask(main):
         return Blocks(X, y, Z, weight, memory=budget, keep=keep)
     if isinstance(main, Stored) or isinstance(y, Stored):
-        files = Files(X, y, Z, weight, memory=budget)
+        files = Files(X, y, Z, weight, memory=budget, threads=threads)
         return files.whole() if 2 * files.nbytes <= budget else files
-    return Rows(X, y, Z, weight)
+    return Rows(X, y, Z, weight, threads=threads)
 
 
 def in_memory(value: Any) -> Any:

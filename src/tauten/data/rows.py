@@ -58,7 +58,7 @@ class Rows(Samples):
     ) -> None:
         super().__init__(X, y, Z, weight)
         self.chunk = chunk or self._chunk_rows()
-        self.threads = threads if isinstance(threads, Team) else Team(threads)
+        self.threads = Team.of(threads)
         self.start = start
         self._kept: Kept = {} if kept is None else kept
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import joblib
@@ -26,6 +27,11 @@ class Team:
     def __init__(self, size: int | None = None) -> None:
         self._asked = size
         self._pools: dict[int, ThreadPoolExecutor] = {}
+
+    @classmethod
+    def of(cls, threads: int | Team | None) -> Team:
+        """A team from how many it shall have; a team as it is."""
+        return threads if isinstance(threads, Team) else cls(threads)
 
     @cached_property
     def size(self) -> int:
@@ -100,19 +106,32 @@ class _LinearAlgebra:
 BLAS = _LinearAlgebra()
 
 
-def available_threads() -> int:
+def available_threads(n_jobs: int | None = None) -> int:
     """Threads that this process may use: cores of its container, limits of linear algebra.
 
     So that ``threadpoolctl.threadpool_limits(1)``, ``OMP_NUM_THREADS=1`` and the workers of joblib
     mean here what they mean for BLAS.
 
+    Parameters
+    ----------
+    n_jobs : int, optional
+        At most so many of them; -1 is all of them, -2 all but one, and so on.
+
     Examples
     --------
     >>> with threadpoolctl.threadpool_limits(1):
-    ...     available_threads()
-    1
+    ...     available_threads(), available_threads(4)
+    (1, 1)
     """
-    return max(1, min(joblib.cpu_count(), BLAS.threads()))
+    found = max(1, min(joblib.cpu_count(), BLAS.threads()))
+    if n_jobs is None:
+        return found
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral) or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs must be a number of threads, -1 for as many as there are, or None; got "
+            f"{n_jobs!r}"
+        )
+    return int(min(n_jobs, found) if n_jobs > 0 else max(1, found + 1 + n_jobs))
 
 
 def _fewest(pools: list[dict[str, Any]]) -> int:

@@ -20,7 +20,7 @@ from .._labels import Labels
 from .._log import tell
 from .._progress import counter, reporter
 from ..checkpoint import Checkpoint, Stage, fingerprint
-from ..data import Samples, in_memory
+from ..data import Samples, gather, in_memory
 from ..exceptions import NotConvergedWarning
 from ..inference import Intervals, intervals, loadings
 from ..init import start, tensor_shape
@@ -134,11 +134,15 @@ class TensorModel(BaseEstimator):
         if self.checkpoint is None:
             return None
         settings = {"estimator": type(self).__name__, **self.get_params()}
-        for name in ("checkpoint", "memory", "verbose"):
+        for name in ("checkpoint", "memory", "n_jobs", "verbose"):
             settings.pop(name)
         if isinstance(self.random_state, np.random.Generator):
             settings.pop("random_state")
         return Checkpoint(self.checkpoint, fingerprint(problem.data, settings))
+
+    def _gather(self, *arrays: Any, **options: Any) -> Samples:
+        """Samples within the memory and the threads that this model may use."""
+        return gather(*arrays, memory=self.memory, n_jobs=self.n_jobs, **options)
 
     def _rank(
         self, problem: Problem, rng: np.random.Generator, stage: Stage | None = None

@@ -28,9 +28,10 @@ class TensorClassifier(ClassifierMixin, TensorGLM):
 
     Parameters
     ----------
-    rank, loss, robust, init, solver, fit_intercept, random_state, verbose, memory, checkpoint
-        As for :class:`TensorRegressor`; ``loss="auto"`` is logistic or multinomial, by the number
-        of classes.
+    rank, robust, init, solver, fit_intercept, random_state, verbose, memory, checkpoint, n_jobs
+        As for :class:`TensorRegressor`.
+    loss : str or Loss
+        ``"auto"`` is logistic or multinomial, by the number of classes.
     class_weight : dict, "balanced" or None
         Weight of each class; ``"balanced"`` makes rare classes count as much as common ones.
     reduce_bias : bool
@@ -68,6 +69,7 @@ class TensorClassifier(ClassifierMixin, TensorGLM):
         verbose: int = 0,
         memory: Any = None,
         checkpoint: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         super().__init__(
             rank,
@@ -80,6 +82,7 @@ class TensorClassifier(ClassifierMixin, TensorGLM):
             verbose=verbose,
             memory=memory,
             checkpoint=checkpoint,
+            n_jobs=n_jobs,
         )
         self.class_weight = class_weight
         self.reduce_bias = reduce_bias

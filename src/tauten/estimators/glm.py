@@ -17,7 +17,7 @@ from .._checks import (
     check_tensor,
     check_weight,
 )
-from ..data import Samples, gather
+from ..data import Samples
 from ..designs import Covariate
 from ..inference import Intervals, linear_at_origin
 from ..losses import Loss
@@ -45,6 +45,7 @@ class TensorGLM(TensorModel):
         verbose: int = 0,
         memory: Any = None,
         checkpoint: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.rank = rank
         self.loss = loss
@@ -56,6 +57,7 @@ class TensorGLM(TensorModel):
         self.verbose = verbose
         self.memory = memory
         self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
 
     def _fit(self, X: Any, y: np.ndarray, loss: Loss, covariates: Any, weight: Any) -> Self:
         samples = check_tensor("X", X, min_ndim=2, anywhere=True)
@@ -70,7 +72,7 @@ class TensorGLM(TensorModel):
         check_same_length(X, y)
         Z = None if covariates is None else check_covariates(covariates, X)
         weight = check_weight(weight, X.shape[0])
-        data = gather(X, y, Z, weight, intercept=self.fit_intercept, memory=self.memory)
+        data = self._gather(X, y, Z, weight, intercept=self.fit_intercept)
         data.each("y", loss.check)
         center = _center(data) if self.fit_intercept else None
         return Problem(data, loss, Covariate(center), Robustifier.get(self.robust))
@@ -169,7 +171,7 @@ class TensorGLM(TensorModel):
         """What `finish` makes of the linear predictors of new samples."""
         samples = check_samples(self, X, anywhere=True)
         Z = self._fitted_covariates(covariates, samples)
-        data = gather(samples, None, Z, memory=self.memory, keep=False)
+        data = self._gather(samples, None, Z, keep=False)
         theta = self.tucker_ if Z is None else self._affine()
         theta, intercept = theta.map(data.like), data.like(self.intercept_)
         return data.map_rows(

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._array import Array, namespace
 from .._checks import check_tensor
 from .._labels import Labels
-from ..data import gather
 from ..designs import Direct
 from ..inference import Intervals
 from ..init import noise_location
@@ -34,7 +33,7 @@ class TensorPCA(TransformerMixin, TensorModel):
     ----------
     rank : "auto", "cv", int or sequence of int
         Tucker ranks of A.
-    robust, init, solver, random_state, verbose, memory, checkpoint
+    robust, init, solver, random_state, verbose, memory, checkpoint, n_jobs
         As for :class:`TensorRegressor`.
     replicates : bool
         Whether axis 0 of Y holds n noisy copies of one low-rank tensor.
@@ -75,6 +74,7 @@ class TensorPCA(TransformerMixin, TensorModel):
         verbose: int = 0,
         memory: Any = None,
         checkpoint: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.rank = rank
         self.robust = robust
@@ -86,6 +86,7 @@ class TensorPCA(TransformerMixin, TensorModel):
         self.verbose = verbose
         self.memory = memory
         self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
 
     def fit(self, Y: Any, y: Any = None) -> Self:
         """Fit the model.
@@ -113,7 +114,7 @@ class TensorPCA(TransformerMixin, TensorModel):
     def _noise_location(self, problem: Problem) -> tuple[float, Tucker]:
         """The offset and a start, at the rank of data whose median is zero."""
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
-        centred = gather(None, problem.data.y - np.nanmedian(problem.data.y))
+        centred = self._gather(None, problem.data.y - np.nanmedian(problem.data.y))
         return noise_location(problem, self._rank(replace(problem, data=centred), rng))
 
     def _problem(self, Y: Any, offset: float) -> Problem:
@@ -123,7 +124,7 @@ class TensorPCA(TransformerMixin, TensorModel):
             Y = Y if self.replicates else Y[None]
         else:
             Y = check_tensor("Y", Y, missing=True, min_ndim=2, anywhere=True)
-        data = gather(None, Y, memory=self.memory)
+        data = self._gather(None, Y)
         missing = sum(data.each("y", _count_missing))
         if missing == math.prod(Y.shape):
             raise ValueError("Y must hold at least one observed entry; got nan everywhere")
@@ -207,7 +208,7 @@ class TensorPCA(TransformerMixin, TensorModel):
         if not batch:
             plain = check_tensor("Y", Y, missing=True)
             return coordinates(plain - self.offset_, self.tucker_.factors)
-        data, offset = gather(None, tensors, memory=self.memory, keep=False), self.offset_
+        data, offset = self._gather(None, tensors, keep=False), self.offset_
         factors = [data.like(u) for u in self.tucker_.factors]
         return data.map_rows(lambda chunk: coordinates(chunk.y - offset, factors, first=1))
 

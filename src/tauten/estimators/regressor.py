@@ -48,6 +48,10 @@ class TensorRegressor(RegressorMixin, TensorGLM):
     checkpoint : path, optional
         A file that every iteration is written to, and removed when the fit is done. A fit of the
         same data and settings that finds it goes on from there.
+    n_jobs : int or None
+        Most threads that go over the samples; None or -1 is all that this process may use, -2 all
+        but one. Never more than its container has cores, and than ``threadpoolctl``,
+        ``OMP_NUM_THREADS`` or a worker of joblib allow. The same number gives the same bits.
 
     Attributes
     ----------
