@@ -110,6 +110,8 @@ def clip(array: Array, bound: Any) -> Array:
 
     `bound` is a number or an array that broadcasts against `array`.
     """
+    if isinstance(bound, float) and bound == math.inf:
+        return array
     if is_numpy(array):  # the standard's wrapper costs twice the clipping itself
         if is_numpy(bound):  # else float64 thresholds make float32 data float64
             bound = bound.astype(array.dtype, copy=False)

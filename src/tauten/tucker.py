@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from ._array import Array, namespace
+from ._array import Array, namespace, reshape
 
 
 def mode_dot(tensor: Array, matrix: Array, mode: int) -> Array:
@@ -23,14 +23,13 @@ def mode_dot(tensor: Array, matrix: Array, mode: int) -> Array:
     >>> mode_dot(np.ones((2, 3, 4)), np.ones((5, 3)), mode=1).shape
     (2, 5, 4)
     """
-    xp = namespace(tensor, matrix)
     shape = tensor.shape
     before, after = math.prod(shape[:mode]), math.prod(shape[mode + 1 :])
     if after == 1:  # a last mode as (M Xᵀ)ᵀ: twice as fast as X Mᵀ, since M has few rows
-        out = xp.matmul(matrix, xp.reshape(tensor, (before, shape[mode])).T).T
+        out = (matrix @ reshape(tensor, (before, shape[mode])).T).T
     else:
-        out = xp.matmul(matrix, xp.reshape(tensor, (before, shape[mode], after)))
-    return xp.reshape(out, (*shape[:mode], matrix.shape[0], *shape[mode + 1 :]))
+        out = matrix @ reshape(tensor, (before, shape[mode], after))
+    return reshape(out, (*shape[:mode], matrix.shape[0], *shape[mode + 1 :]))
 
 
 def unfold(tensor: Array, mode: int) -> Array:
@@ -228,8 +227,11 @@ class Tucker:
 
     def norm(self) -> float:
         """Frobenius norm, without forming the tensor."""
-        xp = namespace(self.core)
-        return float(xp.linalg.vector_norm(self.orthonormal().core))
+        return self._norm
+
+    @cached_property
+    def _norm(self) -> float:
+        return float(namespace(self.core).linalg.vector_norm(self.orthonormal().core))
 
     def distance(self, other: Tucker) -> float:
         """Frobenius distance, without forming the tensors and without cancellation."""

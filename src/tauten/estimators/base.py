@@ -29,7 +29,6 @@ from ..problem import Problem
 from ..select import select_rank, select_threshold
 from ..solver import Iteration, Result, Solver
 from ..solver.choice import choose, settled
-from ..solver.result import Callback
 from ..tucker import Tucker
 
 PILOT_TOL, PILOT_STEPS = 1e-3, 8  # thresholds need no more
@@ -69,8 +68,7 @@ class TensorModel(BaseEstimator):
             stage = self._begin(problem, theta)
         problem, stopped = self._chosen(problem, stage), False
         try:
-            result = self._run(problem, stage, file)
-            problem = problem.calibrate(stage.anchor)
+            problem, result = self._run(problem, stage, file)
             result = settled(problem, result)
             influence = problem.influence(result.theta)
         except KeyboardInterrupt:
@@ -106,8 +104,13 @@ class TensorModel(BaseEstimator):
         robust = clone(problem.robust).set_params(tau=stage.thresholds.tau)
         return replace(problem, robust=robust)
 
-    def _run(self, problem: Problem, stage: Stage, file: Checkpoint | None) -> Result:
-        """Run what is left: the fit that thresholds are chosen from, if any, and the fit."""
+    def _run(
+        self, problem: Problem, stage: Stage, file: Checkpoint | None
+    ) -> tuple[Problem, Result]:
+        """Run what is left: the fit that thresholds are chosen from, if any, and the fit.
+
+        Return the fit, and the problem with its thresholds.
+        """
         solver = self._solver(problem, stage.anchor)
         few = min(solver.n_iter, PILOT_STEPS) if solver.curvature else solver.n_iter
         most = solver.n_iter + (0 if stage.last else few)
@@ -120,14 +123,10 @@ class TensorModel(BaseEstimator):
 
             if not stage.last:
                 pilot = clone(solver).set_params(tol=max(solver.tol, PILOT_TOL), n_iter=few)
-                stage.advance(self._run_stage(pilot, problem, stage, callback).theta)
-            return self._run_stage(solver, problem, stage, callback)
-
-    def _run_stage(
-        self, solver: Solver, problem: Problem, stage: Stage, callback: Callback
-    ) -> Result:
-        bent = problem.calibrate(stage.anchor)
-        return solver.run(bent, stage.anchor, callback, stage.progress)
+                rough = problem.calibrate(stage.anchor)
+                stage.advance(pilot.run(rough, stage.anchor, callback, stage.progress).theta)
+            problem = problem.calibrate(stage.anchor)
+            return problem, solver.run(problem, stage.anchor, callback, stage.progress)
 
     def _file(self, problem: Problem) -> Checkpoint | None:
         """The checkpoint, if there is to be one, of this problem with these settings."""

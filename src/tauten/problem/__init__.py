@@ -3,7 +3,7 @@
 from .pilot import PILOT_SIZE, PilotFit
 from .problem import Gradient, Problem, gradients, scores, values
 from .samplewise import Kernel, Line, Seen, View
-from .system import horizontal_system, sandwich
+from .system import horizontal_part, horizontal_system, sandwich
 
 __all__ = [
     "PILOT_SIZE",
@@ -15,6 +15,7 @@ __all__ = [
     "Seen",
     "View",
     "gradients",
+    "horizontal_part",
     "horizontal_system",
     "sandwich",
     "scores",

@@ -21,7 +21,7 @@ from ..robust import Robustifier
 from ..tucker import Tucker, degrees_of_freedom
 from .pilot import PILOT_SIZE, PilotFit
 from .samplewise import Kernel, View, per_sample, total_weight, weighted
-from .system import horizontal_system, sandwich
+from .system import horizontal_part, horizontal_system, sandwich
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Problem:
         line = kernel.linearise(theta, chunk)
         matrix = kernel.information(line) * (total / total_weight(chunk))
         inverse = namespace(matrix).linalg.inv(horizontal_system(theta, matrix))
-        return Jeffreys(theta.horizontal(theta.horizontal(inverse).T).T)
+        return Jeffreys(horizontal_part(theta, inverse))
 
     def gradient(self, theta: Tucker, *, curvature: bool = False) -> Gradient:
         """Robust gradient at a point, and on demand its curvature, in one pass over the data."""

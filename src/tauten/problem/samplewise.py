@@ -182,15 +182,15 @@ class Kernel:
         sums = [_matmul_rows(members, b) for b in bent]
         return [value, namespace(members).sum(members, axis=1), np.asarray(changed), *sums]
 
-    def adjoint(self, seen: Seen) -> Array:
+    def adjoint(self, seen: Seen, kept: Array) -> Array:
         """Sum over a chunk of ``X_i ∘ s_i``, for bent scores, of samples as far as they are kept.
 
-        What is kept of a sample is the mean share of its gradient entries that bending leaves: a
-        number without units.
+        What is kept of a sample is the mean of `kept`, the shares of its gradient entries that
+        bending leaves: a number without units.
         """
         line = seen.line
-        kept = namespace(seen.bent).mean(self._kept_entries(seen, _share), axis=1)
-        score = weighted(seen.bent * column(kept, seen.bent.ndim), line.chunk)
+        each = namespace(kept).mean(kept, axis=1)
+        score = weighted(seen.bent * column(each, seen.bent.ndim), line.chunk)
         return self.design.adjoint(score, line.chunk.X, line.scale)
 
     def curvature(self, seen: Seen, *, slope: bool = False) -> list[Array]:
@@ -206,7 +206,7 @@ class Kernel:
         else:
             weight = self.weight(seen.line, seen.score)
         weight = weighted(weight, seen.line.chunk)
-        return [self._normal_matrix(seen.line, weight, kept, exact=slope)]
+        return self._normal_matrices(seen.line, [(weight, kept)], exact=slope)
 
     def hessian(self, seen: Seen) -> list[Any]:
         """Sums over a chunk: safe curvature, what slopes add to it, and the full gradient.
@@ -214,11 +214,15 @@ class Kernel:
         The slopes are those of the bends. They may be negative, so that a step with them goes to
         the end of the way if that is near, and anywhere if it is not.
         """
-        safe = self.curvature(seen)[0]
-        kept = self._kept_entries(seen, _slope)
-        weight = weighted(self.weight(seen.line, seen.score, _slope), seen.line.chunk)
-        slopes = self._normal_matrix(seen.line, weight, kept, exact=False)
-        return [safe, slopes - safe, self.adjoint(seen)]
+        pairs = [
+            (
+                weighted(self.weight(seen.line, seen.score, share), seen.line.chunk),
+                self._kept_entries(seen, share),
+            )
+            for share in (_share, _slope)
+        ]
+        safe, slopes = self._normal_matrices(seen.line, pairs, exact=False)
+        return [safe, slopes - safe, self.adjoint(seen, pairs[0][1])]
 
     def _kept_entries(self, seen: Seen, share: Share) -> Array:
         """What bending leaves of each sample's gradient entries, all blocks flattened."""
@@ -227,7 +231,7 @@ class Kernel:
     def information(self, line: Line) -> Array:
         """Sum over a chunk of ``J_iᵀ W_i J_i`` with the loss's own curvature, nothing bent."""
         weight = weighted(self._hessian(line), line.chunk)
-        return self._normal_matrix(line, weight, 1.0, exact=True)
+        return self._normal_matrices(line, [(weight, 1.0)], exact=True)[0]
 
     def _hessian(self, view: View) -> Array:
         """Curvature of the loss at each response entry; of a softmax, the part diag(p)."""
@@ -235,14 +239,25 @@ class Kernel:
         entries = self.loss.mean(view.eta) if softmax else self.loss.curvature(view.eta, view.y)
         return self._counted(entries, view)
 
-    def _normal_matrix(self, line: Line, weight: Array, kept: Any, *, exact: bool) -> Array:
-        """``Σ_i (K_i ⊙ J_i)ᵀ W_i J_i`` for weights of the response entries and of gradients'."""
-        n, total, softmax = weight.shape[0], 0.0, self.loss.one_hot
-        for index in np.ndindex(*weight.shape[1:]):
-            rows = flat(line.pullback(unit(weight[:1, ...], index)))
-            rows = namespace(rows).broadcast_to(rows, (n, rows.shape[1]))  # in PCA all share one
-            total = total + (kept * rows * column(weight[(..., *index)], 2)).T @ rows
-        return total - self._coupling(line, weight, kept, exact) if softmax else total
+    def _normal_matrices(
+        self, line: Line, pairs: list[tuple[Array, Any]], *, exact: bool
+    ) -> list[Array]:
+        """``Σ_i (K_i ⊙ J_i)ᵀ W_i J_i`` for weights W of the response entries and K of gradients'.
+
+        One for each pair (W, K).
+        """
+        first, totals = pairs[0][0], [0.0] * len(pairs)
+        for index in np.ndindex(*first.shape[1:]):
+            rows = flat(line.pullback(unit(first[:1, ...], index)))
+            shape = (first.shape[0], rows.shape[1])
+            rows = namespace(rows).broadcast_to(rows, shape)  # in PCA all share one
+            for j, (weight, kept) in enumerate(pairs):
+                left = kept * rows * column(weight[(..., *index)], 2)
+                totals[j] = totals[j] + left.T @ rows
+        if not self.loss.one_hot:
+            return totals
+        coupled = zip(totals, pairs, strict=True)
+        return [total - self._coupling(line, *pair, exact) for total, pair in coupled]
 
     def _coupling(self, line: Line, weight: Array, kept: Any, exact: bool) -> Array:
         """The part p pᵀ of the Hessian diag(p) - p pᵀ of a softmax.

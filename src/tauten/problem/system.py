@@ -26,6 +26,11 @@ def expected_error(theta: Tucker, covariance: Array) -> float:
     return float(xp.sum(squares * xp.linalg.diagonal(covariance)[: squares.shape[0]]))
 
 
+def horizontal_part(theta: Tucker, matrix: Array) -> Array:
+    """``P M P``, for P the projection on the steps that move A."""
+    return theta.horizontal(theta.horizontal(matrix).T).T
+
+
 def horizontal_system(theta: Tucker, matrix: Array) -> Array:
     """``P M P`` made invertible, for P the projection on the steps that move A.
 
@@ -38,7 +43,6 @@ def horizontal_system(theta: Tucker, matrix: Array) -> Array:
     diagonal = xp.abs(xp.linalg.diagonal(matrix))
     parts = [xp.reshape(part, (-1,)) for part in theta.split(diagonal)]
     level = xp.concat([xp.ones_like(part) * xp.mean(part) for part in parts])
-    moved = theta.horizontal(theta.horizontal(matrix).T).T
     tiny = xp.finfo(matrix.dtype).smallest_normal  # separable classes may have no curvature at all
     ridge = 1e-7 * diagonal + 1e-10 * level + float(tiny)
-    return moved + level * (eye - theta.horizontal(eye)) + eye * ridge
+    return horizontal_part(theta, matrix) + level * (eye - theta.horizontal(eye)) + eye * ridge

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from .._array import Array
 from .base import Pilot, Robustifier, required
@@ -77,7 +77,7 @@ class Adaptive(Robustifier, name="auto"):
 
     def calibrate(self, pilot: Pilot | None = None) -> Self:
         """Choose each threshold with the ones before it in place."""
-        new = clone(self)
+        new = copy(self)
         auto = isinstance(self.tau, str) and self.tau == "auto"
         new._truncate = Truncate(np.inf if auto else self.tau).calibrate(pilot)
         new._bend = self._choose_bend(pilot)
@@ -99,7 +99,7 @@ class Adaptive(Robustifier, name="auto"):
         return choose_bend(pilot) if pilot.residual else Huber(np.inf).calibrate()
 
     def _with_tau(self, tau: Any) -> Self:
-        new = clone(self)
+        new = copy(self)
         new._shrink, new._bend = self._shrink, self._bend
         new._truncate = Truncate(tau).calibrate()
         return new._publish()

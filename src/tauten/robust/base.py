@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from numbers import Real
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from .._array import Array, to_numpy
 from ..registry import Registered
@@ -99,7 +99,7 @@ class Robustifier(Registered, name="none"):
 
         A pilot is needed only where a threshold is ``"auto"``.
         """
-        return clone(self)
+        return copy(self)
 
 
 class GradientThreshold(Robustifier):
@@ -117,7 +117,7 @@ class GradientThreshold(Robustifier):
 
     def calibrate(self, pilot: Pilot | None = None) -> Self:
         """Check tau, or choose it from the pilot's gradients."""
-        new = clone(self)
+        new = copy(self)
         if isinstance(self.tau, str):
             if self.tau not in self.rules:
                 raise TypeError(

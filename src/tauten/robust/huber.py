@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from .._array import Array, clip
 from .base import Pilot, Robustifier, positive, required
@@ -44,7 +44,7 @@ class Huber(Robustifier, name="huber"):
 
     def calibrate(self, pilot: Pilot | None = None) -> Self:
         """Check nu, or take 1.345 robust standard deviations of the scores."""
-        new = clone(self)
+        new = copy(self)
         auto = isinstance(self.nu, str) and self.nu == "auto"
         new.nu_ = self.factor * score_scale(required(pilot)) if auto else positive("nu", self.nu)
         return new

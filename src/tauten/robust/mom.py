@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from numbers import Integral
 from typing import Self
-
-from sklearn.base import clone
 
 from .._array import Array, namespace
 from .base import Pilot, Robustifier
@@ -43,7 +42,7 @@ class MedianOfMeans(Robustifier, name="mom"):
                 f"n_blocks must be a whole number from 1 to the number of samples, {most}; "
                 f"got {self.n_blocks}"
             )
-        new = clone(self)
+        new = copy(self)
         new.n_blocks_ = int(self.n_blocks)
         return new
 

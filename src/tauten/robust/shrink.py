@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from .._array import Array, like, namespace
 from .base import Pilot, Robustifier, positive, required
@@ -44,7 +44,7 @@ class Shrink(Robustifier, name="shrink"):
 
     def calibrate(self, pilot: Pilot | None = None) -> Self:
         """Check omega, or take the median norm."""
-        new = clone(self)
+        new = copy(self)
         auto = isinstance(self.omega, str) and self.omega == "auto"
         if auto:  # covariates that are mostly zero have no norm to shrink to
             new.omega_ = float(np.median(required(pilot).norms())) or np.inf

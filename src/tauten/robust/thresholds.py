@@ -6,6 +6,7 @@ equivariant: gradients twice as large get thresholds twice as large.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -95,12 +96,18 @@ def sandwich(
     bend : callable, optional
         How scores are bent before they make a gradient.
     """
+    canonical = pilot.canonical()
+    gradients = canonical.gradients(bend)
     if pilot.classes:  # most scores of a good fit are about zero, and tell no scale
         bend = _undecided
-    canonical = pilot.canonical()
-    scales = entry_scales(canonical.gradients(bend))
+    scales = entry_scales(canonical.gradients(bend) if pilot.classes else gradients)
+    pairs = zip(gradients, scales, strict=True)
+    largest = max(float(np.max(np.abs(g) / s, initial=0.0)) for g, s in pairs)
+    risks: list[float] = []
     with quiet():  # separable classes leave no curvature, so no finite risk
-        risks = [canonical.risk(make([c * s for s in scales])) for c in FACTORS]
+        for below, c in itertools.pairwise((0.0, *FACTORS)):
+            same = below > largest  # neither cuts anything
+            risks.append(risks[-1] if same else canonical.risk(make([c * s for s in scales])))
     factor = gentlest(FACTORS, risks, SLACK)
     return [factor * s for s in entry_scales(pilot.gradients(bend))]
 

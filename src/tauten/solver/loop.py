@@ -130,9 +130,7 @@ class Solver(Registered):
                 )
             new = self.gauge(new)
             change = relative_change(new, theta)
-            if factor == 1:
-                progress.adapt(new, theta)
-            progress.moved = new.distance(theta)
+            progress.move(new.distance(theta), theta.norm(), stretched=factor > 1)
             theta = new
             progress.trail = trail = [*trail, theta][-3:]
             history.append(Iteration(t, gradient.value, change, gradient.truncated))

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._array import Array, namespace, to_numpy
 from ..manifold import manifold_curvature
-from ..problem import Gradient, Problem, horizontal_system
+from ..problem import Gradient, Problem, horizontal_part, horizontal_system
 from ..tucker import Tucker, unfold
 from .loop import Solver
 from .result import LONGEST
@@ -83,9 +83,10 @@ def _direction(theta: Tucker, gradient: Gradient, reach: float) -> Tucker:
     if not reach > 0:
         return solved(safe)
     rest = gradient.correction + manifold_curvature(theta, gradient.tensor)
+    rest = horizontal_part(theta, rest)
 
     def trusted(share: float) -> Tucker | None:
-        system = horizontal_system(theta, gradient.curvature + share * rest)
+        system = safe + share * rest
         if not _positive(system - TRUSTED * safe):
             return None
         direction = solved(system)

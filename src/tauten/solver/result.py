@@ -109,9 +109,14 @@ class Progress:
     moved: float = math.inf
     reach: float = LONGEST
 
-    def adapt(self, new: Tucker, old: Tucker) -> None:
-        """Trust a Hessian a little further after a shorter step, much less after a longer one."""
-        if new.distance(old) < self.moved:
+    def move(self, length: float, size: float, *, stretched: bool) -> None:
+        """Note a step of a length, from a point of a size.
+
+        Trust a Hessian a little further after a shorter step, much less after a longer one; one
+        that was stretched tells nothing.
+        """
+        if not stretched and length < self.moved:
             self.reach = min(1.25 * self.reach, LONGEST)
-        else:
-            self.reach = self.moved / max(old.norm(), np.finfo(np.float64).tiny) / 2
+        elif not stretched:
+            self.reach = self.moved / max(size, np.finfo(np.float64).tiny) / 2
+        self.moved = length
