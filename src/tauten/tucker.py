@@ -23,12 +23,13 @@ def mode_dot(tensor: Array, matrix: Array, mode: int) -> Array:
     >>> mode_dot(np.ones((2, 3, 4)), np.ones((5, 3)), mode=1).shape
     (2, 5, 4)
     """
+    xp = namespace(tensor, matrix)
     shape = tensor.shape
     before, after = math.prod(shape[:mode]), math.prod(shape[mode + 1 :])
     if after == 1:  # a last mode as (M Xᵀ)ᵀ: twice as fast as X Mᵀ, since M has few rows
-        out = (matrix @ reshape(tensor, (before, shape[mode])).T).T
+        out = xp.matmul(matrix, reshape(tensor, (before, shape[mode])).T).T
     else:
-        out = matrix @ reshape(tensor, (before, shape[mode], after))
+        out = xp.matmul(matrix, reshape(tensor, (before, shape[mode], after)))
     return reshape(out, (*shape[:mode], matrix.shape[0], *shape[mode + 1 :]))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tauten as tt
+import tauten.data.stored
 from stores import KINDS, hdf5_chunks, memmap, zarr_chunks
 from tauten.data import Files, Rows, gather, memory_bytes
 from tauten.data.stored import Stored, stored
@@ -265,3 +266,34 @@ def test_starts_that_copy_x_say_so(data, tmp_path):
         tt.TensorRegressor(rank=1, init="nuclear-literal", memory="100kB").fit(
             memmap(data.X, tmp_path), data.y
         )
+
+
+# ------------------------------------------------- integers in memory
+
+
+@pytest.fixture
+def counts(monkeypatch, rng):
+    """As if these were more than may become floats at once."""
+    X = rng.integers(0, 200, size=(600, 8, 8, 8))
+    monkeypatch.setattr(tauten.data.stored, "AT_ONCE", 8 * X.size - 1)
+    return X, X[:, 0].sum(axis=(1, 2)) + rng.standard_t(2, size=600)
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint8])
+def test_many_integers_are_their_floats(dtype, counts, same_pilot):
+    X, y = counts[0].astype(dtype), counts[1]
+    assert stored(X[1:]) is None
+    whole = tt.TensorRegressor(rank=1).fit(counts[0].astype(float), y)
+    parts = tt.TensorRegressor(rank=1, memory="400kB").fit(X, y)
+    np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(parts.predict(X), whole.predict(X), atol=1e-6)
+
+
+def test_many_integers_never_are_floats_all_at_once(counts):
+    X, y = counts[0].astype(np.int16), counts[1]
+    model = tt.TensorRegressor(rank=1, memory="400kB")
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * X.size / 2

@@ -4,7 +4,8 @@
 class        samples
 ===========  =====================================================================================
 ``Rows``     in memory: numpy, torch, cupy, any library of the array API standard
-``Files``    on disk: numpy memmaps, HDF5 datasets, zarr arrays; within a memory budget
+``Files``    on disk: numpy memmaps, HDF5 datasets, zarr arrays; within a memory budget. Integers
+             in memory too, if they are many
 ``Blocks``   on the workers of a dask cluster, or of any other scheduler of dask
 ===========  =====================================================================================
 

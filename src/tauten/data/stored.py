@@ -1,4 +1,4 @@
-"""Arrays on disk, read some samples at a time: numpy memmaps, HDF5 datasets, zarr arrays."""
+"""Arrays read some samples at a time: numpy memmaps, HDF5 datasets, zarr arrays, many integers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 PART = 2**24  # bytes read at a time where nothing else says how many
+AT_ONCE = 2**29  # bytes of floats that integers in memory are turned into as a whole
 
 State = dict[str, tuple[int, int]]  # size and time of change of each file
 
@@ -217,12 +218,27 @@ class Zarr(Stored):
         return f"the zarr array {self.array.path or '/'!r} of {self.array.store}"
 
 
+class Integers(Stored):
+    """Integers in memory, turned into floats a part at a time: as a whole they may be 8 times."""
+
+    def _file_chunk(self) -> int:
+        return 1
+
+    def _files(self) -> list[Path]:
+        return []
+
+    def __str__(self) -> str:
+        return f"the array of {self.raw}"
+
+
 def stored(value: Any) -> Stored | None:
-    """Return an array on disk ready to be read, or None if the value is not one."""
+    """Return an array that is read by parts, or None if the value is not one."""
     if isinstance(value, Stored):
         return value
     if isinstance(value, np.memmap):
         return Mapped(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and 8 * value.size > AT_ONCE:
+        return Integers(value)
     h5py, zarr = (sys.modules.get(name) for name in ("h5py", "zarr"))
     if h5py is not None and isinstance(value, h5py.Dataset):
         return Dataset(value)

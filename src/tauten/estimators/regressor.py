@@ -43,8 +43,9 @@ class TensorRegressor(RegressorMixin, TensorGLM):
     verbose : int
         1 shows a progress bar on the standard error, or without tqdm a line per iteration.
     memory : int, str or None
-        Where X is on disk, the memory that a fit may take for samples: bytes, or a text such as
-        ``"1GB"``; None is one gigabyte. See :mod:`tauten.data`.
+        Where X is on disk, or is more integers than half of it holds as floats, the memory that a
+        fit may take for samples: bytes, or a text such as ``"1GB"``; None is one gigabyte. See
+        :mod:`tauten.data`.
     checkpoint : path, optional
         A file that every iteration is written to, and removed when the fit is done. A fit of the
         same data and settings that finds it goes on from there.
