@@ -3,6 +3,7 @@
 python benchmarks/speed.py passes     one pass against one streaming read of X, on 1 and 2 threads
 python benchmarks/speed.py scaling    cost in n, p, r and threads
 python benchmarks/speed.py fits       whole fits, errors and memory, against other libraries
+python benchmarks/speed.py memory     extra memory of a fit
 python benchmarks/speed.py sharing    cross-validation and the bootstrap against one fit
 
 ``--write`` keeps the results in benchmarks/results/ and the table in docs/performance.md.
@@ -14,17 +15,14 @@ import argparse
 import json
 import platform
 import re
-import resource
-import subprocess
-import sys
 import time
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import threadpoolctl
+from rivals import METHODS, apart, regression
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "performance.md"
@@ -139,136 +137,37 @@ def scaling(seconds):
     ]
 
 
-METHODS = {
-    "tauten": "TensorRegressor(rank=r), everything chosen from the data",
-    "tensorly": "TensorLy's TuckerRegressor, its defaults",
-    "descent": "plain numpy gradient descent (VGD), 300 steps, from tauten's start",
-    "torch": "per-sample gradients by torch.func.vmap, 30 truncated steps, from tauten's start",
-    "ridge": "scikit-learn's Ridge on vec(X)",
-    "huber": "scikit-learn's HuberRegressor on vec(X)",
-}
-SIZES = {"n=500, 10³, r=3": (500, 10, 3), "n=2000, 30³, r=3": (2000, 30, 3)}
-
-
-def regression(n, p, r):
-    rng = np.random.default_rng(1)
-    from tauten import Tucker
-
-    factors = [np.linalg.qr(rng.normal(size=(p, r)))[0] for _ in range(3)]
-    truth = Tucker(rng.normal(size=(r, r, r)), factors).full()
-    X = rng.normal(size=(n, p, p, p))
-    return X, X.reshape(n, -1) @ truth.ravel() + rng.normal(size=n), truth
-
-
-def fit_tauten(X, y, r):
-    import tauten as tt
-
-    return tt.TensorRegressor(rank=(r,) * 3).fit(X, y).coef_
-
-
-def fit_tensorly(X, y, r):
-    from tensorly.regression import TuckerRegressor
-
-    return TuckerRegressor([r] * 3, verbose=0).fit(X, y).weight_tensor_
-
-
-def begin(X, y, r):
-    from tauten.data import Rows
-    from tauten.designs import Covariate
-    from tauten.init import spectral
-    from tauten.losses import Squared
-    from tauten.problem import Problem
-
-    return spectral(Problem(Rows(X, y), Squared(), Covariate()), (r,) * 3)
-
-
-def fit_descent(X, y, r):
-    theta = begin(X, y, r)
-    core, (u, v, w) = theta.core, theta.factors
-    for _ in range(300):
-        residual = np.einsum("nijk,ia,jb,kc,abc->n", X, u, v, w, core, optimize=True) - y
-        full = np.tensordot(residual, X, axes=1) / len(y)
-        steps = (
-            np.einsum("ijk,ia,jb,kc->abc", full, u, v, w, optimize=True),
-            np.einsum("ijk,jb,kc,abc->ia", full, v, w, core, optimize=True),
-            np.einsum("ijk,ia,kc,abc->jb", full, u, w, core, optimize=True),
-            np.einsum("ijk,ia,jb,abc->kc", full, u, v, core, optimize=True),
-        )
-        core, u, v, w = (a - 0.05 * g for a, g in zip((core, u, v, w), steps, strict=True))
-    return np.einsum("abc,ia,jb,kc->ijk", core, u, v, w, optimize=True)
-
-
-def fit_torch(X, y, r):
-    import torch
-
-    theta = begin(X, y, r)
-    blocks = tuple(torch.tensor(block) for block in theta.blocks)
-    samples, responses = torch.from_numpy(X), torch.from_numpy(y)
-
-    def loss(blocks, x, y):
-        core, u, v, w = blocks
-        return (torch.einsum("ijk,ia,jb,kc,abc->", x, u, v, w, core) - y) ** 2 / 2
-
-    gradient = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
-    for _ in range(30):
-        found = gradient(blocks, samples, responses)
-        blocks = tuple(
-            b - 0.05 * torch.clamp(g, -50.0, 50.0).mean(0)
-            for b, g in zip(blocks, found, strict=True)
-        )
-    core, u, v, w = blocks
-    return torch.einsum("abc,ia,jb,kc->ijk", core, u, v, w).numpy()
-
-
-def fit_ridge(X, y, r):
-    from sklearn.linear_model import Ridge
-
-    return Ridge().fit(X.reshape(len(y), -1), y).coef_.reshape(X.shape[1:])
-
-
-def fit_huber(X, y, r):
-    from sklearn.linear_model import HuberRegressor
-
-    return HuberRegressor().fit(X.reshape(len(y), -1), y).coef_.reshape(X.shape[1:])
-
-
-def one_fit(method, size):
-    """Time, error and extra memory of one fit, in a process of its own; printed as JSON."""
-    warnings.simplefilter("ignore")
-    n, p, r = SIZES[size]
-    X, y, truth = regression(n, p, r)
-    fit = globals()[f"fit_{method}"]
-    fit(X[:50], y[:50], r)  # imports and caches
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
-    coefficients = fit(X, y, r)
-    seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(
-        json.dumps(
-            {
-                "seconds": seconds,
-                "error": float(np.sum((coefficients - truth) ** 2)),
-                "memory": (peak - before) * 1024 / X.nbytes,
-            }
-        )
-    )
+SIZES = {"n=500, 10³, r=3": "500,10,3", "n=2000, 30³, r=3": "2000,30,3"}
 
 
 def fits(seconds):
     rows = []
-    for size in SIZES:
-        for method in METHODS:
+    for size, numbers in SIZES.items():
+        own = None
+        for method, (what, _) in METHODS.items():
             if method == "huber" and "30³" in size:
                 continue  # 27,000 coefficients by a dense quasi-Newton method: hours
-            command = [sys.executable, __file__, "one", method, size]
-            out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            rows.append({"size": size, "method": method} | json.loads(out.splitlines()[-1]))
+            found = apart(method, numbers)
+            own = own or found["seconds"]
+            times = {"seconds": found["seconds"], "times slower": found["seconds"] / own}
+            rows.append({"size": size, "method": what} | times | found)
             print(rows[-1])
-        own = next(row for row in rows if row["size"] == size and row["method"] == "tauten")
-        for row in rows:
-            if row["size"] == size:
-                row["times slower"] = row["seconds"] / own["seconds"]
+    return rows
+
+
+KINDS = {"float64": 1, "float32": 2, "int16": 4}  # numbers in the bytes of a double
+
+
+def memory(seconds):
+    """Extra memory of a fit of 400 MB, in units of X."""
+    rows = []
+    for dtype, many in KINDS.items():
+        row = {"X": f"{dtype}, n={1850 * many}, 30³, 400 MB"}
+        for method in ("tauten", "tensorly"):
+            if dtype != "int16" or method == "tauten":  # TensorLy would take many times as much
+                row[method] = apart(method, f"{1850 * many},30,3", dtype)["memory"]
+        rows.append({"X": row["X"], "tauten": row["tauten"], "TensorLy": row.get("tensorly")})
+        print(rows[-1])
     return rows
 
 
@@ -316,12 +215,20 @@ def table(rows):
     columns = list(rows[0])
     lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
     for row in rows:
-        cells = [f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()]
-        lines.append("| " + " | ".join(cells) + " |")
+        cells = [
+            "" if v is None else f"{v:.3g}" if isinstance(v, float) else v for v in row.values()
+        ]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
 
 
-STUDIES = {"passes": passes, "scaling": scaling, "fits": fits, "sharing": sharing}
+STUDIES = {
+    "passes": passes,
+    "scaling": scaling,
+    "fits": fits,
+    "memory": memory,
+    "sharing": sharing,
+}
 
 
 def keep(name, rows):
@@ -336,8 +243,6 @@ def keep(name, rows):
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["one"]:
-        return one_fit(*sys.argv[2:])
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -353,7 +258,6 @@ def main() -> None:
         print(json.dumps(rows) if options.json else f"\n{table(rows)}\n")
         if options.write:
             keep(name, rows)
-    return None
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._array import Array, is_foreign, like, take, to_numpy
+from .._array import Array, is_foreign, like, matrix_of, take, to_numpy
 from .._checks import (
     check_covariates,
     check_same_length,
@@ -27,6 +27,7 @@ from ..tucker import Affine, Tucker
 from .base import TensorModel, check_fitted_data
 
 CENTER_SIZE = 255  # samples that the centre of X is taken from: near is enough
+CENTER_COLUMNS = 256  # entries at a time: half a megabyte, so that it stays in cache
 
 
 class TensorGLM(TensorModel):
@@ -199,12 +200,21 @@ class TensorGLM(TensorModel):
 def _center(data: Samples) -> Array:
     """Entrywise (weighted) median over (some of) the samples: any centre will do, this is safe."""
     pilot = data.sample(PILOT_SIZE)
-    rows = np.linspace(0, pilot.X.shape[0] - 1, min(pilot.X.shape[0], CENTER_SIZE)).astype(int)
-    X = to_numpy(take(pilot.X, rows))
-    if pilot.weight is None:
-        return data.like(np.median(X, axis=0))
-    order = np.argsort(X, axis=0)
-    below = np.cumsum(to_numpy(pilot.weight)[rows][order], axis=0)
+    n, *shape = pilot.X.shape
+    rows = np.linspace(0, n - 1, min(n, CENTER_SIZE)).astype(int)
+    weight = None if pilot.weight is None else to_numpy(pilot.weight)[rows]
+    entries = matrix_of(pilot.X, 1)
+    columns = range(0, entries.shape[1], CENTER_COLUMNS)
+    parts = (to_numpy(take(entries[:, low : low + CENTER_COLUMNS], rows)) for low in columns)
+    return data.like(np.concatenate([_median(part, weight) for part in parts]).reshape(shape))
+
+
+def _median(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Weighted median of each column; between two values, their mean."""
+    if weight is None:
+        return np.median(rows, axis=0)
+    order = np.argsort(rows, axis=0)
+    below = np.cumsum(weight[order], axis=0)
     middles = [np.argmax(2 * below >= below[-1], axis=0), np.argmax(2 * below > below[-1], axis=0)]
-    ordered = np.take_along_axis(X, order, axis=0)
-    return data.like(np.take_along_axis(ordered, np.stack(middles), axis=0).mean(axis=0))
+    ordered = np.take_along_axis(rows, order, axis=0)
+    return np.take_along_axis(ordered, np.stack(middles), axis=0).mean(axis=0)
