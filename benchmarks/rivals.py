@@ -18,14 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-FEW = 3  # steps that are timed of those that take minutes; the others are taken to last as long
-METHODS = {  # what it is, and the steps of one that iterates
-    "tauten": ("TensorRegressor(rank=r), everything chosen from the data", None),
-    "tensorly": ("TensorLy's TuckerRegressor, its defaults", 100),
-    "descent": ("plain numpy gradient descent (VGD), from tauten's start", 300),
-    "torch": ("truncated per-sample gradients by torch.func.vmap, from tauten's start", 30),
-    "ridge": ("scikit-learn's Ridge on vec(X)", None),
-    "huber": ("scikit-learn's HuberRegressor on vec(X)", None),
+METHODS = {
+    "tauten": "TensorRegressor(rank=r), everything chosen from the data",
+    "tensorly": "TensorLy's TuckerRegressor, its defaults",
+    "descent": "plain numpy gradient descent (VGD), 300 steps, from tauten's start",
+    "torch": "per-sample gradients by torch.func.vmap, 30 truncated steps, from tauten's start",
+    "ridge": "scikit-learn's Ridge on vec(X)",
+    "huber": "scikit-learn's HuberRegressor on vec(X)",
 }
 
 
@@ -44,16 +43,16 @@ def regression(n, p, r, dtype="float64"):
     return X, y, truth
 
 
-def fit_tauten(X, y, r, steps=None):
+def fit_tauten(X, y, r):
     import tauten as tt
 
     return tt.TensorRegressor(rank=(r,) * 3).fit(X, y).coef_
 
 
-def fit_tensorly(X, y, r, steps):
+def fit_tensorly(X, y, r):
     from tensorly.regression import TuckerRegressor
 
-    return TuckerRegressor([r] * 3, n_iter_max=steps, verbose=0).fit(X, y).weight_tensor_
+    return TuckerRegressor([r] * 3, verbose=0).fit(X, y).weight_tensor_
 
 
 def begin(X, y, r):
@@ -66,10 +65,10 @@ def begin(X, y, r):
     return spectral(Problem(Rows(X, y), Squared(), Covariate()), (r,) * 3)
 
 
-def fit_descent(X, y, r, steps):
+def fit_descent(X, y, r):
     theta = begin(X, y, r)
     core, (u, v, w) = theta.core, theta.factors
-    for _ in range(steps):
+    for _ in range(300):
         residual = np.einsum("nijk,ia,jb,kc,abc->n", X, u, v, w, core, optimize=True) - y
         full = np.tensordot(residual, X, axes=1) / len(y)
         steps = (
@@ -82,11 +81,11 @@ def fit_descent(X, y, r, steps):
     return np.einsum("abc,ia,jb,kc->ijk", core, u, v, w, optimize=True)
 
 
-def fit_torch(X, y, r, steps):
+def fit_torch(X, y, r):
     import torch
 
     theta = begin(X, y, r)
-    blocks = tuple(torch.tensor(block) for block in theta.blocks)
+    blocks = tuple(torch.tensor(np.ascontiguousarray(block)) for block in theta.blocks)
     samples, responses = torch.from_numpy(X), torch.from_numpy(y)
 
     def loss(blocks, x, y):
@@ -94,7 +93,7 @@ def fit_torch(X, y, r, steps):
         return (torch.einsum("ijk,ia,jb,kc,abc->", x, u, v, w, core) - y) ** 2 / 2
 
     gradient = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
-    for _ in range(steps):
+    for _ in range(30):
         found = gradient(blocks, samples, responses)
         blocks = tuple(
             b - 0.05 * torch.clamp(g, -50.0, 50.0).mean(0)
@@ -104,13 +103,13 @@ def fit_torch(X, y, r, steps):
     return torch.einsum("abc,ia,jb,kc->ijk", core, u, v, w).numpy()
 
 
-def fit_ridge(X, y, r, steps=None):
+def fit_ridge(X, y, r):
     from sklearn.linear_model import Ridge
 
     return Ridge().fit(X.reshape(len(y), -1), y).coef_.reshape(X.shape[1:])
 
 
-def fit_huber(X, y, r, steps=None):
+def fit_huber(X, y, r):
     from sklearn.linear_model import HuberRegressor
 
     return HuberRegressor().fit(X.reshape(len(y), -1), y).coef_.reshape(X.shape[1:])
@@ -130,22 +129,18 @@ def measure(method, size, dtype="float64"):
     """Time, error and extra memory (in units of X) of one fit."""
     n, p, r = map(int, size.split(","))
     X, y, truth = regression(n, p, r, dtype)
-    fit, steps = globals()[f"fit_{method}"], METHODS[method][1]
-    fit(X[:50], y[:50], r, 1)  # imports and caches
+    fit = globals()[f"fit_{method}"]
+    fit(X[:50], y[:50], r)  # imports and caches
     peak_memory()
     before = peak_memory()  # since then, so what there is now
-    short = steps is not None and X.nbytes > 1e8
     begin = time.perf_counter()
-    coefficients = fit(X, y, r, 1 if short else steps)
+    coefficients = fit(X, y, r)
     seconds = time.perf_counter() - begin
-    found = {"memory": (peak_memory() - before) / X.nbytes, "error": None}
-    if short:
-        begin = time.perf_counter()
-        fit(X, y, r, 1 + FEW)
-        seconds += (time.perf_counter() - begin - seconds) * (steps - 1) / FEW
-    else:
-        found["error"] = float(np.sum((coefficients - truth) ** 2))
-    return {"seconds": seconds, **found}
+    return {
+        "seconds": seconds,
+        "error": float(np.sum((coefficients - truth) ** 2)),
+        "memory": (peak_memory() - before) / X.nbytes,
+    }
 
 
 def apart(*arguments):
