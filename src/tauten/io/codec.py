@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,8 @@ class Encoder:
         return {"$": "words" if words else "array", "index": self._known[id(value)]}
 
     def _object(self, value: Any, where: str) -> Any:
+        if isinstance(value, PurePath):  # of a checkpoint; a text names the same file
+            return str(value)
         kind = type(value)
         for family, base in FAMILIES.items():
             if isinstance(value, base) and base.registry.get(value.name) is kind:
