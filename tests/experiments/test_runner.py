@@ -60,6 +60,19 @@ def test_a_file_cut_anywhere_is_completed(undisturbed, tmp_path, rng):
         assert content(tmp_path) == content(undisturbed)
 
 
+@pytest.mark.parametrize(
+    "line", ['{"a": 1}', '{"replications": [0], "results": {"no": {"a": [0]}}}']
+)
+def test_lines_that_are_no_results_are_named(line, tmp_path):
+    results = results_file(EXPERIMENT, SETTINGS, tmp_path)
+    with results.journal.writing():
+        pass
+    with results.path.open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(ValueError, match=r"line 2 of .* holds no results of this experiment"):
+        results.read()
+
+
 def test_more_replications_only_add(undisturbed, tmp_path):
     run(EXPERIMENT, replace(SETTINGS, replications=7), tmp_path)
     first = content(tmp_path)[1]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .._archive import KINDS
 from .._labels import Labels, is_labelled
 from ..estimators import TensorClassifier, TensorPCA, TensorRegressor
 from ..losses import Loss
@@ -24,7 +25,7 @@ from ..robust import Robustifier
 from ..select import RankPath, ThresholdPath
 from ..solver import Iteration, Result, Solver
 from ..tucker import Affine, Tucker
-from .archive import KINDS, ModelFileError
+from .models import ModelFileError
 
 ESTIMATORS = {
     cls.__name__: cls
