@@ -33,13 +33,18 @@ LARGEST = 10**6  # entries that an array of a small file may have
 X, Y = np.arange(24.0).reshape(4, 3, 2), np.arange(4.0)
 
 
+def chosen(rng, items):
+    """One of a list; numpy's own would make an array of it each time."""
+    return items[rng.integers(len(items))]
+
+
 def mutated(rng, data):
     """Bytes with a few of them changed, cut out, repeated or put in."""
     data = bytearray(data)
     for _ in range(rng.integers(1, 5)):
         at = int(rng.integers(len(data) + 1))
         to = at + int(rng.integers(1, 20))
-        piece = str(rng.choice(PIECES)).encode("utf-8")
+        piece = chosen(rng, PIECES).encode("utf-8")
         kind = rng.integers(5)
         if kind == 0:
             data[at : at + 1] = bytes([rng.integers(256)])
@@ -74,8 +79,8 @@ class Specs:
         ]
 
     def __call__(self, rng):
-        family = self.families[rng.integers(len(self.families))]
-        found = family.get(mutated_text(rng, str(rng.choice(self.specs))))
+        family = chosen(rng, self.families)
+        found = family.get(mutated_text(rng, chosen(rng, self.specs)))
         assert isinstance(found, family)
         assert type(found) in family.registry.values()
 
@@ -97,7 +102,7 @@ class Arguments:
 
     def __call__(self, rng):
         # its ValueError is of the shell, not of ours
-        arguments = shlex.split(mutated_text(rng, str(rng.choice(self.lines))))
+        arguments = shlex.split(mutated_text(rng, chosen(rng, self.lines)))
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             self.parser.parse_args(arguments)
 

@@ -52,7 +52,7 @@ class Dying:
 def test_the_fuzzer_outlives_what_it_finds(monkeypatch):
     Dying.kinds = ["", "die", "", "hang", "grow", "", "die"]
     monkeypatch.setitem(fuzz.TARGETS, "dying", Dying)
-    monkeypatch.setattr(fuzz, "HANGING", 1.0)
+    monkeypatch.setattr(fuzz, "HANGING", 1)
     count, wrong = fuzz.guarded("dying", seconds=60, most=7)
     assert count == 7
     assert sorted(wrong) == [1, 3, 4, 6]

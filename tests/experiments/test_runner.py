@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from forks import forks, killed, needs_fork
+
 sys.path.insert(0, str(Path(__file__).parent))  # for `import small`, here and in the workers
 from small import EXPERIMENT, SETTINGS
 
@@ -104,6 +106,23 @@ def test_a_second_process_is_turned_away(tmp_path):
         with pytest.raises(RuntimeError, match="another process is writing"):
             run(EXPERIMENT, SETTINGS, tmp_path)
         assert content(tmp_path) == before
+
+
+@pytest.mark.slow
+@forks
+@needs_fork
+def test_fifty_kills_at_random_moments(undisturbed, tmp_path, rng):
+    """The same with one job, whose moments are those of the file; done runs are begun anew."""
+    results, finished = results_file(EXPERIMENT, SETTINGS, tmp_path), 0
+    for _ in range(50):
+        killed(lambda: run(EXPERIMENT, SETTINGS, tmp_path), rng.uniform(0, 1.5))
+        if not any(results.read().missing().values()):
+            assert content(tmp_path) == content(undisturbed)
+            results.path.unlink()
+            finished += 1
+    run(EXPERIMENT, SETTINGS, tmp_path)
+    assert content(tmp_path) == content(undisturbed)
+    assert finished > 0
 
 
 @pytest.mark.slow
