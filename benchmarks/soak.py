@@ -1,14 +1,17 @@
-"""A soak: random fits, saves, loads and resumed descents in one process, for a long time.
+"""A soak: random fits, saves, loads, kills and resumed fits, for a long time.
 
     python benchmarks/soak.py --minutes 60
 
-Prints the memory in use over time and every error that the library did not mean to raise.
+Prints the memory in use over time, its slope over the second half, and every error that the library
+did not mean to raise.
 """
 
 import argparse
 import collections
 import gc
+import multiprocessing
 import os
+import signal
 import tempfile
 import time
 import traceback
@@ -22,6 +25,8 @@ from tauten.exceptions import IntervalsWarning, NotConvergedWarning
 
 ROBUST = ("auto", "none", "truncate", "huber", "normclip", "mom", "catoni", "cauchy", "shrink")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+KILLS = 10  # one turn in so many is a fit in a child that is killed, and resumed here
+REPORTS, SAMPLES = 10, 120  # lines printed, and measurements of the memory, over a soak
 
 
 def memory():
@@ -76,36 +81,100 @@ def turn(rng, folder):
     return "fitted"
 
 
+def fit_and_save(model, data, path):
+    """What a child does until it is killed."""
+    while True:
+        tt.save(model.fit(*data), path)
+
+
+def kill_and_resume(rng, folder):
+    """Kill a fit that keeps a checkpoint; what it left is whole, and leads to the same answer."""
+    data = tt.datasets.make_model("I", 300, shape=(5, 4, 3), noise="t:2", rng=rng)
+    robust, X, y = str(rng.choice(["auto", "truncate", "huber"])), data.X, data.y
+    whole = tt.TensorRegressor(2, robust=robust).fit(X, y)
+    checkpoint, path = Path(folder) / "checkpoint.npz", Path(folder) / "killed.npz"
+    model = tt.TensorRegressor(2, robust=robust, checkpoint=checkpoint)
+    child = multiprocessing.get_context("fork").Process(
+        target=fit_and_save, args=(model, (X, y), path)
+    )
+    child.start()
+    time.sleep(rng.uniform(0, 0.5))
+    child.kill()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL, "a child ended by itself"
+    found = "resumed" if checkpoint.exists() else "killed between fits"
+    again = model.fit(X, y)
+    gap = np.abs(again.coef_ - whole.coef_).max()
+    assert gap <= 1e-12, f"a resumed fit differs by {gap}"
+    if path.exists():
+        saved = np.abs(tt.load(path).coef_ - whole.coef_).max()
+        assert saved <= 1e-12, f"a killed process left a model that differs by {saved}"
+    for left in Path(folder).iterdir():  # temporary files of the child, and its model
+        left.unlink()
+    return found
+
+
+class Log:
+    """What became of the turns, and how much memory there was in use."""
+
+    def __init__(self, minutes):
+        self.begin, self.seconds = time.monotonic(), 60 * minutes
+        self.counts, self.errors, self.memory = collections.Counter(), 0, []
+
+    def passed(self):
+        """The share of the soak that is over."""
+        return (time.monotonic() - self.begin) / self.seconds
+
+    def error(self, seed):
+        self.errors += 1
+        print(f"seed {seed}:\n{traceback.format_exc()}", flush=True)
+
+    def measure(self):
+        """Measure the memory, if it is time to, and now and then print a line."""
+        passed = self.passed()
+        if passed * SAMPLES < len(self.memory):
+            return
+        gc.collect()
+        self.memory.append((passed * self.seconds / 60, memory()))
+        if len(self.memory) % (SAMPLES // REPORTS) == 1:
+            minutes, used = self.memory[-1]
+            done = sum(self.counts.values())
+            print(
+                f"{minutes:6.1f} min   {done:7d} turns   {used:7.1f} MB   {self.errors} errors",
+                flush=True,
+            )
+
+    def summary(self):
+        """Counts, errors, and the slope of the memory over the second half, with its error."""
+        later = np.array(self.memory[len(self.memory) // 2 :])
+        (slope, _), covariance = np.polyfit(*later.T, 1, cov=True)
+        for what, count in self.counts.most_common():
+            print(f"{count:7d}  {what}")
+        print(
+            f"{self.errors} errors, {self.memory[-1][1]:.1f} MB; in the second half memory grew by "
+            f"{60 * slope:.2f} ± {60 * covariance[0, 0] ** 0.5:.2f} MB an hour"
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    begin = time.monotonic()
-    end, step = begin + 60 * options.minutes, 60 * options.minutes / 10
-    counts, errors, shown, seed = collections.Counter(), 0, begin, options.seed
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", NotConvergedWarning)
     warnings.simplefilter("ignore", IntervalsWarning)
+    log, seed = Log(options.minutes), options.seed
     with tempfile.TemporaryDirectory() as folder:
-        while time.monotonic() < end:
+        while log.passed() < 1:
+            act = kill_and_resume if seed % KILLS == KILLS - 1 else turn
             try:
-                counts[turn(np.random.default_rng(seed), folder)] += 1
+                log.counts[act(np.random.default_rng(seed), folder)] += 1
             except Exception:
-                errors += 1
-                print(f"seed {seed}:\n{traceback.format_exc()}", flush=True)
+                log.error(seed)
             seed += 1
-            if time.monotonic() >= shown:
-                gc.collect()
-                minutes = (time.monotonic() - begin) / 60
-                done = sum(counts.values())
-                line = (
-                    f"{minutes:6.1f} min   {done:7d} turns   {memory():7.1f} MB   {errors} errors"
-                )
-                print(line, flush=True)
-                shown += step
-    print(*(f"{count:7d}  {what}" for what, count in counts.most_common()), sep="\n")
-    print(f"{errors} errors, {memory():.1f} MB")
+            log.measure()
+    log.summary()
 
 
 if __name__ == "__main__":

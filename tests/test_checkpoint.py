@@ -133,6 +133,20 @@ def test_archives_of_others_are_refused(data, path):
         tt.TensorRegressor(rank=1, checkpoint=path).fit(data.X, data.y)
 
 
+def test_every_flipped_byte_is_seen(data, path, monkeypatch, rng):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        with pytest.raises(StoppedError):
+            tt.TensorRegressor(rank=1, checkpoint=path).fit(data.X, data.y)
+    good = path.read_bytes()
+    for at in rng.integers(len(good), size=20):
+        bad = bytearray(good)
+        bad[at] ^= 1
+        path.write_bytes(bad)
+        with pytest.raises(ValueError, match="is not one of this library"):
+            tt.TensorRegressor(rank=1, checkpoint=path).fit(data.X, data.y)
+
+
 def test_a_folder_that_is_not_there(data, tmp_path):
     with pytest.raises(FileNotFoundError, match="folder"):
         tt.TensorRegressor(rank=1, checkpoint=tmp_path / "no" / "fit.npz").fit(data.X, data.y)

@@ -102,6 +102,18 @@ def test_no_noise(data, rank):
     assert model.rank_ == (1, 1)
 
 
+@pytest.mark.parametrize("robust", ["auto", "none", "huber"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_no_noise_in_decompositions(robust, dtype):
+    """A few large entries of a tensor that has the ranks exactly are no outliers."""
+    rng = np.random.default_rng(4)
+    for _ in range(8):
+        factors = [rng.normal(size=(4, r)) for r in (2, 2, 1)]
+        Y = np.einsum("abc,ia,jb,kc->ijk", rng.normal(size=(2, 2, 1)), *factors).astype(dtype)
+        model = TensorPCA(rank=(2, 2, 1), robust=robust).fit(Y)
+        np.testing.assert_allclose(model.low_rank_, Y, atol=1e-4 * np.abs(Y).max())
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 @pytest.mark.parametrize("rank", [1, "auto"])
 def test_hardly_any_samples(data, n, rank):

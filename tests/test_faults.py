@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from forks import forks, in_a_fork, killed, needs_fork
 
 resource = pytest.importorskip("resource", reason="no limits on this system")
 pytestmark = [forks, needs_fork]
-RUNS = 30
+RUNS = 50  # kills of each kind
 NOBODY = 65534
 
 
@@ -78,6 +79,29 @@ def test_report_killed_at_random_moments(models, data, tmp_path, rng):
         assert page.startswith("<!")
         assert page.rstrip().endswith("</html>")
     leftovers(tmp_path, path.name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [{"rank": 2, "robust": "auto"}, {"rank": 1, "robust": tt.robust.Truncate(tau="cv")}],
+    ids=["fit", "cross-validation"],
+)
+def test_fit_killed_at_random_moments(options, data, tmp_path, rng):
+    path = tmp_path / "checkpoint.npz"
+    begin = time.perf_counter()
+    whole = tt.TensorRegressor(**options).fit(data.X, data.y)
+    took = time.perf_counter() - begin
+    model, resumed = tt.TensorRegressor(**options, checkpoint=path), 0
+    for _ in range(RUNS):
+        killed(partial(model.fit, data.X, data.y), rng.uniform(0, 2 * took))
+        resumed += path.exists()
+        model.fit(data.X, data.y)
+        np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-12)
+        assert model.n_iter_ == whole.n_iter_
+        assert not path.exists()
+    leftovers(tmp_path, path.name)
+    assert resumed > 0  # the others were killed before their first iteration, or between fits
 
 
 # ------------------------------------------------- no space, no permission

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
-import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ._archive import pack, unpack
 from ._array import Array, to_numpy
 from ._files import check_writable, write_whole
 from .data import Samples
@@ -23,6 +22,7 @@ from .solver import Iteration, Result
 from .solver.result import INTERRUPTED, Progress
 from .tucker import Affine, Tucker
 
+TEXT = "checkpoint.json"
 LIMITS = ("largest", "moved", "reach")  # of a run's progress, in the order of its fields
 
 
@@ -81,7 +81,7 @@ class Stage:
 class Checkpoint:
     """A file that holds a :class:`Stage`, and says of which problem.
 
-    It is numpy's npz without pickle, written whole or not at all.
+    It is a sealed archive like that of a model, without pickle, written whole or not at all.
 
     Parameters
     ----------
@@ -102,18 +102,14 @@ class Checkpoint:
             "last": stage.last,
             "notes": stage.notes(),
             "order": stage.anchor.order,
+            "blocks": len(stage.anchor.blocks),
             "limits": [getattr(stage.progress, name) for name in LIMITS],
             "history": [asdict(iteration) for iteration in stage.progress.history],
         }
-        arrays: dict[str, Any] = {
-            f"point_{i}_{k}": to_numpy(block)
-            for i, point in enumerate(points)
-            for k, block in enumerate(point.blocks)
-        }
-        buffer = io.BytesIO()
-        np.savez(buffer, meta=np.array(json.dumps(meta)), **arrays)
+        arrays = [to_numpy(block) for point in points for block in point.blocks]
+        contents = pack(TEXT, json.dumps(meta), arrays)
         try:
-            write_whole(self.path, buffer.getvalue())
+            write_whole(self.path, contents)
         except OSError as error:
             raise type(error)(
                 f"checkpoint {str(self.path)!r} could not be written: {error.strerror}. What it "
@@ -125,11 +121,10 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with np.load(io.BytesIO(self.path.read_bytes()), allow_pickle=False) as file:
-                contents = dict(file)
-                meta = json.loads(str(contents.pop("meta")))
-                known = meta["fingerprint"]
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            text, arrays = unpack(TEXT, self.path.read_bytes())
+            meta = json.loads(text)
+            known, stage = meta["fingerprint"], _stage(meta, [like(array) for array in arrays])
+        except Exception as error:  # a file made to break us ends here too
             raise ValueError(
                 f"checkpoint {str(self.path)!r} is not one of this library: {error}. Give another "
                 f"path, or remove it"
@@ -139,31 +134,29 @@ class Checkpoint:
                 f"checkpoint {str(self.path)!r} is of another fit: of other data or other settings."
                 f" Give another path, or remove it to start anew"
             )
-        points = _points(contents, meta["order"], like)
-        history = [
-            Iteration(**{**entry, "truncated": tuple(entry["truncated"])})
-            for entry in meta["history"]
-        ]
-        progress = Progress(points[1:], history, *meta["limits"])
-        return Stage(points[0], meta["last"], progress=progress).recall(meta["notes"])
+        return stage
 
     def remove(self) -> None:
         """Remove the file: the fit is done."""
         self.path.unlink(missing_ok=True)
 
 
-def _points(
-    contents: Mapping[str, np.ndarray], order: int, like: Callable[[Any], Array]
-) -> list[Tucker]:
-    """The points of a file, in order."""
-    points: list[Tucker] = []
-    while f"point_{len(points)}_0" in contents:
-        prefix = f"point_{len(points)}_"
-        count = sum(name.startswith(prefix) for name in contents)
-        core, *others = (like(contents[f"{prefix}{k}"]) for k in range(count))
+def _stage(meta: Mapping[str, Any], arrays: Sequence[Array]) -> Stage:
+    """The stage that a file tells of."""
+    anchor, *trail = _points(arrays, meta["blocks"], meta["order"])
+    history = [
+        Iteration(**{**entry, "truncated": tuple(entry["truncated"])}) for entry in meta["history"]
+    ]
+    progress = Progress(trail, history, *meta["limits"])
+    return Stage(anchor, meta["last"], progress=progress).recall(meta["notes"])
+
+
+def _points(arrays: Sequence[Array], blocks: int, order: int) -> Iterator[Tucker]:
+    """The points of a file, in order, each of so many blocks."""
+    for at in range(0, len(arrays), blocks):
+        core, *others = arrays[at : at + blocks]
         factors, linear = tuple(others[:order]), others[order:]
-        points.append(Affine(core, factors, linear[0]) if linear else Tucker(core, factors))
-    return points
+        yield Affine(core, factors, linear[0]) if linear else Tucker(core, factors)
 
 
 def fingerprint(data: Samples, settings: Mapping[str, Any]) -> str:

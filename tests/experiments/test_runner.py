@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from forks import forks, killed, needs_fork
+
 sys.path.insert(0, str(Path(__file__).parent))  # for `import small`, here and in the workers
 from small import EXPERIMENT, SETTINGS
 
@@ -60,6 +62,19 @@ def test_a_file_cut_anywhere_is_completed(undisturbed, tmp_path, rng):
         assert content(tmp_path) == content(undisturbed)
 
 
+@pytest.mark.parametrize(
+    "line", ['{"a": 1}', '{"replications": [0], "results": {"no": {"a": [0]}}}']
+)
+def test_lines_that_are_no_results_are_named(line, tmp_path):
+    results = results_file(EXPERIMENT, SETTINGS, tmp_path)
+    with results.journal.writing():
+        pass
+    with results.path.open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(ValueError, match=r"line 2 of .* holds no results of this experiment"):
+        results.read()
+
+
 def test_more_replications_only_add(undisturbed, tmp_path):
     run(EXPERIMENT, replace(SETTINGS, replications=7), tmp_path)
     first = content(tmp_path)[1]
@@ -91,6 +106,26 @@ def test_a_second_process_is_turned_away(tmp_path):
         with pytest.raises(RuntimeError, match="another process is writing"):
             run(EXPERIMENT, SETTINGS, tmp_path)
         assert content(tmp_path) == before
+
+
+@pytest.mark.slow
+@forks
+@needs_fork
+def test_fifty_kills_at_random_moments(undisturbed, tmp_path, rng):
+    """The same with one job, whose moments are those of the file; done runs are begun anew."""
+    begin = time.perf_counter()
+    run(EXPERIMENT, SETTINGS, tmp_path / "timed")
+    took = time.perf_counter() - begin
+    results, finished = results_file(EXPERIMENT, SETTINGS, tmp_path), 0
+    for _ in range(50):
+        killed(lambda: run(EXPERIMENT, SETTINGS, tmp_path), rng.uniform(0, took / 2))
+        if not any(results.read().missing().values()):
+            assert content(tmp_path) == content(undisturbed)
+            results.path.unlink()
+            finished += 1
+    run(EXPERIMENT, SETTINGS, tmp_path)
+    assert content(tmp_path) == content(undisturbed)
+    assert finished > 0
 
 
 @pytest.mark.slow

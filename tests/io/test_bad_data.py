@@ -9,6 +9,7 @@ import struct
 import tracemalloc
 import warnings
 import zipfile
+import zlib
 
 import numpy as np
 import pytest
@@ -98,6 +99,41 @@ def test_image_bomb(tmp_path):
     image = pytest.importorskip("PIL.Image")
     image.new("1", (10_000, 10_000)).save(tmp_path / "a.png")
     refused(tmp_path / "a.png", "exceeds limit")
+
+
+def test_image_that_promises_too_much(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    image.new("L", (5, 7)).save(tmp_path / "a.bmp")
+    raw = (tmp_path / "a.bmp").read_bytes()
+    small, large = struct.pack("<ii", 5, 7), struct.pack("<ii", 9000, 9000)
+    assert raw.count(small) == 1
+    (tmp_path / "a.bmp").write_bytes(raw.replace(small, large))
+    refused(tmp_path / "a.bmp", "the image claims to be 81.0 MB large")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_mat_types_that_scipy_does_not_check(tmp_path, packed):
+    """The type of the numbers, 9 for doubles, is an index into a table of scipy's."""
+    scipy.io.savemat(tmp_path / "a.mat", {"X": np.zeros((3, 7))})
+    raw = (tmp_path / "a.mat").read_bytes()
+    tag, wrong = struct.pack("<ii", 9, 168), struct.pack("<ii", 125, 168)
+    assert raw.count(tag) == 1
+    variable = raw[128:].replace(tag, wrong)
+    if packed:
+        body = zlib.compress(variable)
+        variable = struct.pack("<ii", 15, len(body)) + body
+    (tmp_path / "a.mat").write_bytes(raw[:128] + variable)
+    refused(tmp_path / "a.mat", "unknown type 125")
+
+
+def test_mat_nested_too_deep(tmp_path):
+    raw = io.BytesIO()
+    scipy.io.savemat(raw, {"X": np.zeros((3, 7))})
+    flags, cell = struct.pack("<iiII", 6, 8, 1, 0), b""
+    for _ in range(5000):
+        cell = struct.pack("<ii", 14, 48 + len(cell)) + flags + bytes(32) + cell
+    (tmp_path / "a.mat").write_bytes(raw.getvalue()[:128] + cell)
+    refused(tmp_path / "a.mat", "")
 
 
 def test_image_formats_that_start_programs(tmp_path):

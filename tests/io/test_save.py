@@ -115,6 +115,14 @@ def test_everything_comes_back(case, tmp_path):
         np.testing.assert_array_equal(found.transform(data[0]), model.transform(data[0]))
 
 
+def test_a_fit_with_a_checkpoint_can_be_saved(tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    model = tt.TensorRegressor(1, checkpoint=path).fit(DATA.X, DATA.y)
+    found = again(model, tmp_path)
+    assert found.checkpoint == str(path)
+    np.testing.assert_array_equal(found.coef_, model.coef_)
+
+
 def test_a_point_comes_back(tmp_path, make_theta):
     point = make_theta((4, 3, 2), (2, 2, 1))
     same(again(point, tmp_path), point)

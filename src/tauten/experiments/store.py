@@ -53,8 +53,15 @@ class Results:
     def read(self) -> Results:
         """Read what is there; raise, and touch nothing, if it is not of this run."""
         self.table = {cell.key: {} for cell in self.experiment.cells(self.settings)}
-        for line in self.journal.read():
-            self._add(line)
+        for number, line in enumerate(self.journal.read(), start=2):
+            try:
+                self._add(line)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                raise ValueError(
+                    f"line {number} of {self.path} holds no results of this experiment ({error!r})"
+                    f": move the file away to start anew, or delete that line to have its work "
+                    f"done again"
+                ) from error
         return self
 
     def _add(self, line: Line) -> None:

@@ -13,7 +13,7 @@ from ..problem import PILOT_SIZE, Problem
 from ..robust import Huber, PseudoHuber
 from ..robust.thresholds import MAD
 from ..solver import ScaledDescent
-from ..tucker import Tucker, hooi
+from ..tucker import Tucker, hooi, hosvd
 
 
 def decompose(
@@ -23,8 +23,8 @@ def decompose(
 
     With three replicates or more the average is the entrywise median. With fewer, entries are
     winsorised at one robust standard deviation and divided by the share of entries that this left
-    alone (and that are observed), which undoes the shrinkage to first order. Of many replicates,
-    the pilot's are looked at.
+    alone (and that are observed), which undoes the shrinkage to first order; data that have the
+    ranks up to rounding need none of that. Of many replicates, the pilot's are looked at.
     """
     Y = to_numpy(problem.data.sample(PILOT_SIZE).y)
     observed = np.isfinite(Y)
@@ -32,6 +32,11 @@ def decompose(
         seen = observed.any(axis=0)
         average = np.where(seen, np.nanmedian(np.where(seen, Y, 0.0), axis=0), 0.0)
         return hooi(problem.data.like(average / max(seen.mean(), 1e-300)), rank)
+    if observed.all():
+        plain = hosvd(problem.data.like(Y.mean(axis=0)), rank)
+        rounding = np.finfo(Y.dtype).eps ** 0.5 * np.linalg.norm(Y)
+        if np.linalg.norm(Y - to_numpy(plain.full())) <= rounding:
+            return plain  # winsorised, its large entries would be outliers among small ones
     scale = MAD * np.nanmedian(np.abs(Y)) or np.inf
     kept = np.mean(observed & (np.abs(np.where(observed, Y, 0.0)) <= scale))
     winsorised = np.where(observed, np.clip(np.where(observed, Y, 0.0), -scale, scale), 0.0)

@@ -14,12 +14,13 @@ import json
 import os
 from typing import Any
 
+from .._archive import ArchiveError, pack, unpack
 from .._files import write_whole
 from .._versions import VERSION
-from .archive import ModelFileError, is_model, pack, unpack
 from .codec import Decoder, Encoder
 from .dataset import Dataset, read
 from .limits import DataFileError
+from .models import TEXT, ModelFileError, is_model
 from .sources import open_arrays
 
 __all__ = [
@@ -69,7 +70,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     encoder = Encoder()
     document = {"format": FORMAT, "tauten": VERSION, "model": encoder.model(model)}
     text = json.dumps(document, indent=1, allow_nan=False)
-    write_whole(path, pack(text, encoder.arrays))
+    write_whole(path, pack(TEXT, text, encoder.arrays))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -103,11 +104,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     with open(path, "rb") as file:
         data = file.read()
     try:
-        text, arrays = unpack(data)
+        text, arrays = unpack(TEXT, data)
         document = json.loads(text, parse_constant=_refuse)
         _check_format(document)
         return Decoder(arrays).model(document["model"])
-    except ModelFileError as error:
+    except (ArchiveError, ModelFileError) as error:
         raise ModelFileError(f"cannot load {os.fspath(path)!r}: {error}") from error
     except Exception as error:  # whatever a file made to break us ends here
         raise ModelFileError(

@@ -10,10 +10,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
+from .._archive import KINDS
 from .._labels import Labels, is_labelled
 from ..estimators import TensorClassifier, TensorPCA, TensorRegressor
 from ..losses import Loss
@@ -23,7 +25,7 @@ from ..robust import Robustifier
 from ..select import RankPath, ThresholdPath
 from ..solver import Iteration, Result, Solver
 from ..tucker import Affine, Tucker
-from .archive import KINDS, ModelFileError
+from .models import ModelFileError
 
 ESTIMATORS = {
     cls.__name__: cls
@@ -86,6 +88,8 @@ class Encoder:
         return {"$": "words" if words else "array", "index": self._known[id(value)]}
 
     def _object(self, value: Any, where: str) -> Any:
+        if isinstance(value, PurePath):  # of a checkpoint; a text names the same file
+            return str(value)
         kind = type(value)
         for family, base in FAMILIES.items():
             if isinstance(value, base) and base.registry.get(value.name) is kind:

@@ -88,6 +88,7 @@ def read_image(path: str | os.PathLike[str], size: Sequence[int] | None = None) 
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         with Image.open(path, formats=FORMATS) as image:
+            check_claim("the image", math.prod(image.size), os.path.getsize(path))
             wide = image.mode.startswith("I")  # 16 bits
             grey = image.convert("F") if wide else image.convert("L").convert("F")
     if size is not None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .arrays import Arrays
 from .limits import DataFileError, check_claim, check_memory, missing_extra
+from .mat5 import check_tags
 
 
 def _datasets(path: str) -> dict[str, Any]:
@@ -58,7 +59,11 @@ def open_mat(path: str) -> Arrays:
 
     with open(path, "rb") as file:
         version = matlab.matfile_version(file)
-    return _Mat73(path) if version[0] == 2 else _Mat(path)
+    if version[0] == 2:
+        return _Mat73(path)
+    if version[0] == 1:
+        check_tags(path)
+    return _Mat(path)
 
 
 class _Mat(Arrays):

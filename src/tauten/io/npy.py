@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
 import zipfile
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
+from .._archive import claimed_bytes, header
 from .arrays import Arrays
 from .limits import DataFileError, check_claim, check_memory
-
-Header = tuple[tuple[int, ...], bool, np.dtype[Any]]
-
-
-def header(stream: IO[bytes]) -> Header:
-    """Read the header of a .npy stream: shape, whether the order is Fortran's, dtype."""
-    version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        found = np.lib.format.read_array_header_1_0(stream)
-    elif version == (2, 0):
-        found = np.lib.format.read_array_header_2_0(stream)
-    else:
-        raise DataFileError(f"an array has the unknown layout {version}")
-    if any(length < 0 for length in found[0]):
-        raise DataFileError(f"an array claims the shape {found[0]!s:.80}")
-    return found
-
-
-def claimed_bytes(found: Header) -> int:
-    """Bytes that the entries of an array take, by its header."""
-    return math.prod(found[0]) * found[2].itemsize
 
 
 def open_npy(path: str) -> dict[str, np.ndarray]:
