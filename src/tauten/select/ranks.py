@@ -1,36 +1,27 @@
-"""Choices that need fits: ranks (robust BIC, cross-validation) and thresholds by cross-validation.
-
-Folds and candidates are weights of zero and one on the same data: X is never copied.
-"""
+"""Ranks, by a robust BIC or by cross-validation."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
-from sklearn.base import clone
 
-from ._array import column, namespace, to_numpy
-from ._checks import feasible_rank
-from ._progress import Count, ignore
-from .init import degrees_of_freedom, start, tensor_shape
-from .init.base import tame
-from .losses import Loss
-from .problem import Problem, scores, values
-from .robust import Robustifier
-from .robust.thresholds import robust_scale
-from .solver import Solver
-from .solver.choice import choose
-from .solver.loop import run_together
-from .tucker import Tucker
+from .._array import column, namespace, to_numpy
+from .._checks import feasible_rank
+from .._progress import Count, ignore
+from ..init import degrees_of_freedom, start, tensor_shape
+from ..init.base import tame
+from ..problem import Problem
+from ..robust.thresholds import robust_scale
+from ..solver.choice import choose
+from ..tucker import Tucker
+from .folds import folds, standard_error, validate
 
 HUBER = 1.345
 LARGEST_RANK = 5
-ROUGH, FOLD_STEPS = 1e-2, 8  # a prediction error needs no better fit
-QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 
 Rank = tuple[int, ...]
 
@@ -60,7 +51,8 @@ def select_rank(
     criterion : {"bic", "cv"}
         ``"bic"``: twice Huber's loss of the standardised residuals (or the deviance) plus
         ``df log N``: equal ranks at the scale of the largest fit, moves at that of the best fit so
-        far. ``"cv"``: five-fold robust prediction error.
+        far. ``"cv"``: five-fold robust prediction error, and of the ranks tried the simplest that
+        is within one standard error of the best.
     rng : Generator
         For the folds, and for starts that draw.
     largest : int
@@ -94,7 +86,8 @@ def select_rank(
         seen.add(current)
         cost.rescale(current)
         current = best([current, *_neighbours(current, shape, largest)])
-    return RankPath(current, tried, [cost.of(rank) for rank in tried])
+    criteria = [cost.of(rank) for rank in tried]
+    return RankPath(cost.choose(current, tried), tried, criteria)
 
 
 def _neighbours(rank: Rank, shape: Sequence[int], largest: int) -> Iterator[Rank]:
@@ -151,6 +144,10 @@ class _Bic:
             entries = huber_loss(entries / self._scale) / self._efficiency
         return 2 * float(np.sum(entries)) + penalty
 
+    def choose(self, best: Rank, tried: Sequence[Rank]) -> Rank:
+        """The best: the penalty has counted the parameters."""
+        return best
+
     def _fitted(self, rank: Rank) -> np.ndarray:
         """Residuals of the fit of a rank, or for losses of no residual its losses."""
         if rank not in self._entries:
@@ -176,8 +173,8 @@ class _CrossValidated:
     """Five-fold robust prediction error; the folds are drawn once, for every rank."""
 
     def __init__(self, problem: Problem, largest: Rank, rng: np.random.Generator) -> None:
-        self._folds, self._rng = list(_folds(problem, rng)), rng
-        self._errors: dict[Rank, float] = {}
+        self._folds, self._rng, self._shape = list(folds(problem, rng)), rng, tensor_shape(problem)
+        self._errors: dict[Rank, np.ndarray] = {}
 
     def rescale(self, rank: Rank) -> None:
         """Nothing: prediction errors need no scale."""
@@ -187,128 +184,25 @@ class _CrossValidated:
         if rank not in self._errors:
             fits = [_pilot_fit(train, rank, self._rng) for train, _ in self._folds]
             problems, points = zip(*fits, strict=True)
-            errors = _validate(problems, points, [test for _, test in self._folds])
-            self._errors[rank] = float(np.mean(errors))
-        return self._errors[rank]
+            errors = validate(problems, points, [test for _, test in self._folds])
+            self._errors[rank] = np.array(errors)
+        return float(np.mean(self._errors[rank]))
 
+    def choose(self, best: Rank, tried: Sequence[Rank]) -> Rank:
+        """The simplest rank that is not worse than the best by more than one standard error.
 
-def _folds(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[Problem, np.ndarray]]:
-    """Yield the problem with the samples of one fold weighted zero, and their indices."""
-    from sklearn.model_selection import KFold  # here: it takes half a second to import
+        That of the difference: both have met the same folds. The least error itself tends to belong
+        to a rank that is too large, as one more component costs little.
+        """
+        return min(
+            (rank for rank in tried if self._close(rank, best)),
+            key=lambda rank: (degrees_of_freedom(self._shape, rank), self.of(rank)),
+            default=best,
+        )
 
-    n = problem.data.n
-    base = np.ones(n) if problem.data.weight is None else to_numpy(problem.data.weight)
-    rows = np.flatnonzero(base)  # a sample without weight has no say in its own fold either
-    if len(rows) < 2:
-        raise ValueError(f"cross-validation ('cv') needs two samples or more; got {len(rows)}")
-    splits = KFold(min(5, len(rows)), shuffle=True, random_state=int(rng.integers(2**31)))
-    for train, test in splits.split(rows):
-        weight = np.zeros(n)
-        weight[rows[train]] = base[rows[train]]
-        yield replace(problem, data=problem.data.reweight(problem.data.like(weight))), rows[test]
-
-
-def _validate(
-    problems: Sequence[Problem], points: Sequence[Tucker], tests: Sequence[np.ndarray]
-) -> list[float]:
-    """Robust prediction errors, in one pass: mean absolute residual, or trimmed deviance.
-
-    The mean square and the plain deviance pick no robustness at all exactly where it is needed.
-    """
-    loss = problems[0].loss
-    entries = (scores if loss.residual else values)(problems, points)
-    return [prediction_error(loss, e[rows]) for e, rows in zip(entries, tests, strict=True)]
-
-
-def prediction_error(loss: Loss, entries: np.ndarray) -> float:
-    """Mean absolute residual, or deviance without its largest tenth.
-
-    Parameters
-    ----------
-    loss : Loss
-    entries : array (n, ...)
-        Residuals of the held-out samples, or for losses of no residual their losses.
-    """
-    if loss.residual:
-        return float(np.nanmean(np.abs(entries)))
-    losses = np.sort(entries.reshape(len(entries), -1).sum(axis=1))
-    return float(np.mean(losses[: math.ceil(0.9 * len(losses))]))
-
-
-@dataclass(frozen=True)
-class ThresholdPath:
-    """Cross-validation of a threshold: the candidates, their mean error and its standard error."""
-
-    tau: float
-    taus: np.ndarray
-    error: np.ndarray
-    stderr: np.ndarray
-
-
-def select_threshold(
-    problem: Problem,
-    theta: Tucker,
-    solver: Solver,
-    *,
-    rng: np.random.Generator,
-    report: Count = ignore,
-) -> ThresholdPath:
-    """Choose one threshold for all blocks by five-fold cross-validation.
-
-    The candidates are quantiles of the pilot's gradient entries, and infinity: see
-    :func:`cross_validate`.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its robustifier has a parameter `tau`.
-    theta : Tucker
-        Start of every fold.
-    solver : Solver
-    rng : Generator
-        Draws the folds.
-    report : callable
-        Told how many candidates are done, and of how many.
-    """
-    sizes = np.abs(np.concatenate([g.ravel() for g in problem.pilot(theta).gradients()]))
-    taus = np.unique(np.quantile(sizes, QUANTILES))
-    taus = np.concatenate([taus[taus > 0], [np.inf]])
-    candidates = [clone(problem.robust).set_params(tau=float(tau)) for tau in taus]
-    errors = cross_validate(problem, theta, solver, candidates, rng=rng, report=report)
-    mean, stderr = errors.mean(axis=0), errors.std(axis=0, ddof=1) / math.sqrt(len(errors))
-    return ThresholdPath(float(taus[np.argmin(mean)]), taus, mean, stderr)
-
-
-def cross_validate(
-    problem: Problem,
-    theta: Tucker,
-    solver: Solver,
-    candidates: Sequence[Robustifier],
-    *,
-    rng: np.random.Generator,
-    report: Count = ignore,
-) -> np.ndarray:
-    """Robust prediction errors (folds, candidates) of robust gradients, tightest first.
-
-    The folds go through the candidates in order, each fit starting where the last one ended, and
-    through the data together: a step of all of them is one pass.
-    """
-    solver = clone(solver).set_params(
-        tol=max(solver.tol, ROUGH), n_iter=min(solver.n_iter, FOLD_STEPS)
-    )
-    folds, tests = zip(*_folds(problem, rng), strict=True)
-    points: Sequence[Tucker] = [theta] * len(folds)
-    fitted, ends = [], []
-    for done, robust in enumerate(candidates):
-        report(done, len(candidates))
-        trial = replace(problem, robust=robust).calibrate(theta)
-        trials = [replace(trial, data=fold.data) for fold in folds]
-        points = [result.theta for result in run_together(solver, trials, points)]
-        fitted += trials
-        ends += points
-    report(len(candidates), len(candidates))
-    errors = _validate(fitted, ends, tests * len(candidates))
-    return np.reshape(errors, (len(candidates), len(folds))).T
+    def _close(self, rank: Rank, best: Rank) -> bool:
+        more = self._errors[rank] - self._errors[best]
+        return bool(np.mean(more) <= standard_error(more))
 
 
 def huber_loss(x: np.ndarray) -> np.ndarray:
