@@ -5,7 +5,7 @@ Folds and candidates are weights of zero and one on the same data: X is never co
 
 from .folds import cross_validate, prediction_error
 from .penalties import RidgePath, select_ridge
-from .ranks import RankPath, huber_loss, select_rank
+from .ranks import RankPath, select_rank
 from .thresholds import QUANTILES, ThresholdPath, select_threshold
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "RidgePath",
     "ThresholdPath",
     "cross_validate",
-    "huber_loss",
     "prediction_error",
     "select_rank",
     "select_ridge",

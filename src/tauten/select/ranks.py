@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +16,11 @@ from .._progress import Count, ignore
 from ..init import degrees_of_freedom, start, tensor_shape
 from ..init.base import tame
 from ..problem import Problem
-from ..robust.thresholds import robust_scale
+from ..robust.adaptive import choose_bend, slopes_of
 from ..solver.choice import choose
 from ..tucker import Tucker
 from .folds import folds, standard_error, validate
 
-HUBER = 1.345
 LARGEST_RANK = 5
 
 Rank = tuple[int, ...]
@@ -49,7 +49,7 @@ def select_rank(
     ----------
     problem : Problem
     criterion : {"bic", "cv"}
-        ``"bic"``: twice Huber's loss of the standardised residuals (or the deviance) plus
+        ``"bic"``: twice the robust loss of the residuals, by its efficiency, (or the deviance) plus
         ``df log N``: equal ranks at the scale of the largest fit, moves at that of the best fit so
         far. ``"cv"``: five-fold robust prediction error, and of the ranks tried the simplest that
         is within one standard error of the best.
@@ -101,60 +101,65 @@ def _neighbours(rank: Rank, shape: Sequence[int], largest: int) -> Iterator[Rank
 
 
 def _pilot_fit(problem: Problem, rank: Rank, rng: np.random.Generator) -> tuple[Problem, Tucker]:
-    """A cheap robust fit: shrunk covariates and Huber's scores, a few steps."""
+    """A cheap robust fit: covariates shrunk, Huber's scores, then the bend that these ask for."""
     theta = start(problem.design.init, problem, rank, rng)
     problem = tame(problem, theta, shrink=problem.data.X is not None)
     solver = choose(problem, theta).set_params(n_iter=15, tol=1e-3)
+    theta = solver.run(problem, theta).theta
+    if not problem.loss.residual:
+        return problem, theta
+    bend = choose_bend(problem.scores(theta)[_seen(problem)])
+    problem = replace(problem, robust=problem.robust.with_bend(bend))
     return problem, solver.run(problem, theta).theta
 
 
 class _Bic:
-    """Robust BIC, with the scale and efficiency of one fit for every rank.
+    """Robust BIC, with the bend and efficiency of one fit for every rank.
 
     At first those of the largest: a scale that holds signal would hide it. But low-rank fits follow
     noise more than their degrees of freedom tell, so that its residuals are too small by far; from
-    there on the scale is that of the best fit so far.
+    there on they are those of the best fit so far. The bend is the most efficient one: with Huber's
+    at its usual threshold, small components are lost in heavy-tailed noise.
     """
 
     def __init__(self, problem: Problem, largest: Rank, rng: np.random.Generator) -> None:
         self._problem, self._rng = problem, rng
         self._shape, self._seen = tensor_shape(problem), _seen(problem)
         self._n = int(np.count_nonzero(self._seen))
-        self._entries: dict[Rank, np.ndarray] = {}
+        self._fits: dict[Rank, tuple[np.ndarray, Any]] = {}
         self.rescale(largest)
 
     def rescale(self, rank: Rank) -> None:
-        """Take scale and efficiency from the fit of a rank."""
+        """Take bend and efficiency from the fit of a rank."""
         if not self._problem.loss.residual:
             return
-        residuals = self._fitted(rank)
-        # What the fit has taken out of the residuals is given back to their scale.
+        residuals, self._robust = self._fitted(rank)
+        # What the fit has taken out of its residuals is taken out of all of them.
         left = max(self._n - degrees_of_freedom(self._shape, rank), 1)
-        self._scale = (robust_scale(residuals) or 1.0) * math.sqrt(self._n / left)
-        bent = np.clip(residuals / self._scale, -HUBER, HUBER)
-        inside = np.mean(np.abs(residuals) <= HUBER * self._scale)
+        self._share = math.sqrt(left / self._n)
+        slope = np.mean(slopes_of(self._robust.score, residuals)) if np.any(residuals) else 1.0
         # None where nothing is left to explain.
-        self._efficiency = float(np.mean(bent**2) / max(inside, 1e-3)) or 1.0
+        self._efficiency = float(np.mean(self._robust.score(residuals) ** 2) / slope) or 1.0
 
     def of(self, rank: Rank) -> float:
-        """Twice Huber's loss, or the deviance, and the penalty."""
+        """Twice the bend's loss, or the deviance, and the penalty."""
         penalty = degrees_of_freedom(self._shape, rank) * math.log(self._n)
-        entries = self._fitted(rank)
+        entries, _ = self._fitted(rank)
         if self._problem.loss.residual:
-            entries = huber_loss(entries / self._scale) / self._efficiency
+            entries = self._robust.value(self._share * entries) / self._efficiency
         return 2 * float(np.sum(entries)) + penalty
 
     def choose(self, best: Rank, tried: Sequence[Rank]) -> Rank:
         """The best: the penalty has counted the parameters."""
         return best
 
-    def _fitted(self, rank: Rank) -> np.ndarray:
-        """Residuals of the fit of a rank, or for losses of no residual its losses."""
-        if rank not in self._entries:
+    def _fitted(self, rank: Rank) -> tuple[np.ndarray, Any]:
+        """Residuals of the fit of a rank, or for losses of no residual its losses; its bends."""
+        if rank not in self._fits:
             fitted, theta = _pilot_fit(self._problem, rank, self._rng)
             entries = fitted.scores if fitted.loss.residual else fitted.values
-            self._entries[rank] = entries(theta)[self._seen]
-        return self._entries[rank]
+            self._fits[rank] = entries(theta)[self._seen], fitted.robust
+        return self._fits[rank]
 
 
 def _seen(problem: Problem) -> np.ndarray:
@@ -203,9 +208,3 @@ class _CrossValidated:
     def _close(self, rank: Rank, best: Rank) -> bool:
         more = self._errors[rank] - self._errors[best]
         return bool(np.mean(more) <= standard_error(more))
-
-
-def huber_loss(x: np.ndarray) -> np.ndarray:
-    """``½ ℓ_ν(x)`` at ν = 1.345."""
-    bent = np.clip(x, -HUBER, HUBER)
-    return bent * (x - bent / 2)
