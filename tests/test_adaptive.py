@@ -380,16 +380,16 @@ def expected_bend(scores):
 def test_bend_is_the_gentlest_about_as_good_as_the_best_beyond_doubt(spec):
     for seed in range(6):
         scores = 3 * sample(spec, (300,), rng=seed)
-        found = choose_bend(Pilot(scores))
+        found = choose_bend(scores)
         family, nu = expected_bend(scores)
         assert (found.name, found.nu_) == (family, pytest.approx(nu)), seed
 
 
 def test_normal_scores_are_not_bent_and_wild_ones_are():
     rngs = [np.random.default_rng(seed) for seed in range(20)]
-    normal = [choose_bend(Pilot(rng.normal(size=500))).nu_ for rng in rngs]
+    normal = [choose_bend(rng.normal(size=500)).nu_ for rng in rngs]
     assert sum(np.isinf(normal)) >= 18
-    wild = [choose_bend(Pilot(rng.standard_t(1.2, size=500))).nu_ for rng in rngs]
+    wild = [choose_bend(rng.standard_t(1.2, size=500)).nu_ for rng in rngs]
     assert np.all(np.isfinite(wild))
 
 
@@ -401,13 +401,13 @@ def test_doubt_leaves_least_squares(rng):
     plain = np.mean(one**2)
     bent, _ = location_variance(Huber(3.0 * mad(one)).calibrate().score, one)
     assert bent < plain / 1.5  # bending looks better by far
-    assert np.isinf(choose_bend(Pilot(one)).nu_)
-    assert np.isfinite(choose_bend(Pilot(six)).nu_)
+    assert np.isinf(choose_bend(one).nu_)
+    assert np.isfinite(choose_bend(six).nu_)
 
 
 def test_scores_that_tell_no_scale_are_not_bent(rng):
     for scores in (np.zeros(50), np.r_[np.zeros(40), rng.normal(size=10)]):
-        found = choose_bend(Pilot(scores))
+        found = choose_bend(scores)
         assert found.name == "huber"
         assert np.isinf(found.nu_)
 
@@ -416,7 +416,7 @@ def test_missing_scores_are_ignored(rng):
     scores = rng.standard_t(1.2, size=(40, 10))
     holes = np.full((80, 10), np.nan)
     holes[::2] = scores
-    whole, found = (choose_bend(Pilot(s)) for s in (scores, holes))
+    whole, found = (choose_bend(s) for s in (scores, holes))
     assert (found.name, found.nu_) == (whole.name, whole.nu_)
     assert np.isfinite(found.nu_)
 
@@ -424,7 +424,7 @@ def test_missing_scores_are_ignored(rng):
 @pytest.mark.parametrize("c", [1e-6, 1e6, -2.0])
 def test_bend_is_equivariant(rng, c):
     scores = rng.standard_t(1.5, size=300)
-    one, two = choose_bend(Pilot(scores)), choose_bend(Pilot(c * scores))
+    one, two = choose_bend(scores), choose_bend(c * scores)
     assert (two.name, two.nu_) == (one.name, pytest.approx(abs(c) * one.nu_))
 
 

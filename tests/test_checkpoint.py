@@ -99,6 +99,20 @@ def test_what_was_chosen_is_not_chosen_again(data, path, monkeypatch):
     np.testing.assert_allclose(again.coef_, whole.coef_, atol=1e-12)
 
 
+def test_a_ridge_is_not_chosen_again(path, monkeypatch):
+    data = tt.datasets.make_model("III", 60, shape=(5, 4), rng=0)
+    whole = tt.TensorClassifier(2).fit(data.X, data.y)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1)
+        with pytest.raises(StoppedError):
+            tt.TensorClassifier(2, checkpoint=path).fit(data.X, data.y)
+    monkeypatch.setattr(tt.estimators.base, "select_ridge", None)
+    again = tt.TensorClassifier(2, checkpoint=path).fit(data.X, data.y)
+    np.testing.assert_array_equal(again.ridge_path_.ridges, whole.ridge_path_.ridges)
+    assert again.ridge_ == whole.ridge_
+    np.testing.assert_allclose(again.coef_, whole.coef_, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     "other", [{"rank": 2}, {"robust": "huber"}, {"fit_intercept": False}, {"init": "spectral"}]
 )

@@ -17,6 +17,7 @@ from tauten.robust import (
     Huber,
     MedianOfMeans,
     NormClip,
+    PseudoHuber,
     Robustifier,
     Shrink,
     Truncate,
@@ -363,3 +364,13 @@ def test_few_samples_tell_no_scale(rng):
     for tau in Truncate().calibrate(problem.pilot(theta)).tau_:
         assert np.all(np.isinf(tau))
     assert np.all(np.isinf(Adaptive().calibrate(problem.pilot(theta)).tau_))
+
+
+@pytest.mark.parametrize("cls", [Huber, Cauchy, PseudoHuber])
+@pytest.mark.parametrize("nu", [0.5, 3.0])
+def test_bent_scores_are_the_slope_of_a_loss(cls, nu):
+    robust, h = cls(nu).calibrate(), 1e-6
+    s = np.array([-9.0, -1.1, -0.2, 0.0, 0.4, 2.0, 30.0])
+    slope = (robust.value(s + h) - robust.value(s - h)) / (2 * h)
+    np.testing.assert_allclose(slope, robust.score(s), atol=1e-7)
+    assert robust.value(np.zeros(1)) == 0

@@ -17,7 +17,7 @@ from ._array import Array, to_numpy
 from ._files import check_writable, write_whole
 from .data import Samples
 from .problem import PILOT_SIZE
-from .select import RankPath, ThresholdPath
+from .select import RankPath, RidgePath, ThresholdPath
 from .solver import Iteration, Result
 from .solver.result import INTERRUPTED, Progress
 from .tucker import Affine, Tucker
@@ -36,7 +36,7 @@ class Stage:
         Where the run starts, and thresholds are chosen.
     last : bool
         Whether it is the fit itself, not the one that thresholds are chosen from.
-    ranks, thresholds
+    ranks, thresholds, ridges
         What was chosen before, where it was.
     progress : Progress
     """
@@ -45,6 +45,7 @@ class Stage:
     last: bool = False
     ranks: RankPath | None = None
     thresholds: ThresholdPath | None = None
+    ridges: RidgePath | None = None
     progress: Progress = field(default_factory=Progress)
 
     def advance(self, theta: Tucker) -> None:
@@ -60,7 +61,7 @@ class Stage:
 
     def notes(self) -> dict[str, Any]:
         """What was chosen, as plain numbers and lists."""
-        chosen = {"ranks": self.ranks, "thresholds": self.thresholds}
+        chosen = {"ranks": self.ranks, "thresholds": self.thresholds, "ridges": self.ridges}
         return {
             name: {key: np.asarray(value).tolist() for key, value in vars(path).items()}
             for name, path in chosen.items()
@@ -75,6 +76,9 @@ class Stage:
         if found := notes.get("thresholds"):
             arrays = (np.array(found[key]) for key in ("taus", "error", "stderr"))
             self.thresholds = ThresholdPath(found["tau"], *arrays)
+        if found := notes.get("ridges"):
+            arrays = (np.array(found[key]) for key in ("ridges", "error", "stderr"))
+            self.ridges = RidgePath(found["ridge"], *arrays)
         return self
 
 

@@ -26,7 +26,7 @@ from ..inference import Intervals, intervals, loadings
 from ..init import start, tensor_shape
 from ..kernels import in_use
 from ..problem import Problem
-from ..select import select_rank, select_threshold
+from ..select import select_rank, select_ridge, select_threshold
 from ..solver import Iteration, Result, Solver
 from ..solver.choice import choose, settled
 from ..tucker import Tucker
@@ -80,7 +80,7 @@ class TensorModel(BaseEstimator):
         return result
 
     def _begin(self, problem: Problem, theta: Tucker | None) -> Stage:
-        """Choose ranks, a start and, by cross-validation, a threshold."""
+        """Choose ranks, a start and, by cross-validation, a threshold and a ridge."""
         rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
         stage = Stage()
         if theta is None:
@@ -91,13 +91,24 @@ class TensorModel(BaseEstimator):
         if isinstance(tau, str) and tau == "cv":
             with counter(self.verbose, "thresholds", "candidate") as report:
                 stage.thresholds = select_threshold(problem, theta, solver, rng=rng, report=report)
+        if self._needs_ridge(problem, theta):
+            with counter(self.verbose, "ridges", "candidate") as report:
+                chosen = self._chosen(problem, stage)
+                stage.ridges = select_ridge(chosen, theta, rng=rng, report=report)
         stage.anchor, stage.last = theta, not self._chosen(problem, stage).robust.automatic
         return stage
+
+    def _needs_ridge(self, problem: Problem, theta: Tucker) -> bool:
+        """Whether to choose a ridge, for a fit from a start."""
+        return False
 
     def _chosen(self, problem: Problem, stage: Stage) -> Problem:
         """The problem with what was chosen for it, which is shown as well."""
         if stage.ranks is not None:
             self.rank_path_ = stage.ranks
+        if stage.ridges is not None:
+            self.ridge_path_ = stage.ridges
+            problem = replace(problem, ridge=stage.ridges.ridge)
         if stage.thresholds is None:
             return problem
         self.cv_results_ = stage.thresholds

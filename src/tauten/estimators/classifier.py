@@ -12,12 +12,17 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from .._array import Array, namespace, to_numpy
-from .._checks import check_classes
+from .._checks import check_classes, check_number
 from .._labels import coefficient_labels
 from ..data import in_memory
+from ..init import responses_per_parameter
 from ..losses import Loss
 from ..problem import Problem
+from ..solver import Result
+from ..tucker import Tucker
 from .glm import TensorGLM
+
+ENOUGH = 10  # samples per degree of freedom: the rule of thumb for a logistic regression
 
 
 class TensorClassifier(ClassifierMixin, TensorGLM):
@@ -37,11 +42,20 @@ class TensorClassifier(ClassifierMixin, TensorGLM):
     reduce_bias : bool
         Whether to fit by Firth's bias-reduced likelihood instead of the likelihood itself, which
         overestimates the size of A and has no finite fit where the classes can be separated.
+    ridge : float or "auto"
+        λ of a penalty ``½ λ ‖A‖²_F`` on the mean loss. ``"auto"`` is none where there are ten
+        samples or more per degree of freedom of A. With fewer, classes are separable or nearly so
+        and the likelihood's fit may be mostly noise: λ is then chosen by cross-validation, none
+        included.
 
     Attributes
     ----------
     classes_ : array
         The labels.
+    ridge_ : float
+        λ in use.
+    ridge_path_ : RidgePath
+        The ridges tried and their errors, where one was chosen.
     coef_, tucker_, intercept_, covariate_coef_, rank_, robust_, influence_, n_iter_, result_
         As for :class:`TensorRegressor`.
 
@@ -65,6 +79,7 @@ class TensorClassifier(ClassifierMixin, TensorGLM):
         fit_intercept: bool = True,
         class_weight: Any = None,
         reduce_bias: bool = True,
+        ridge: Any = "auto",
         random_state: Any = None,
         verbose: int = 0,
         memory: Any = None,
@@ -86,6 +101,7 @@ class TensorClassifier(ClassifierMixin, TensorGLM):
         )
         self.class_weight = class_weight
         self.reduce_bias = reduce_bias
+        self.ridge = ridge
 
     def fit(self, X: Any, y: Any, *, covariates: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
@@ -132,7 +148,24 @@ class TensorClassifier(ClassifierMixin, TensorGLM):
         self, X: np.ndarray, y: np.ndarray, loss: Loss, covariates: Any, weight: Any
     ) -> Problem:
         problem = super()._problem(X, y, loss, covariates, weight)
-        return replace(problem, reduce_bias=self.reduce_bias)
+        ridge = 0.0 if self._auto_ridge else _checked_ridge(self.ridge)
+        return replace(problem, reduce_bias=self.reduce_bias, ridge=ridge)
+
+    @property
+    def _auto_ridge(self) -> bool:
+        return isinstance(self.ridge, str) and self.ridge == "auto"
+
+    def _needs_ridge(self, problem: Problem, theta: Tucker) -> bool:
+        few = responses_per_parameter(problem, theta.rank) < ENOUGH
+        return self._auto_ridge and few
+
+    def _store(self, problem: Problem, result: Result, influence: np.ndarray) -> None:
+        super()._store(problem, result, influence)
+        self.ridge_ = problem.ridge
+
+    def _at_fit(self, X: Any, y: Any = None, **data: Any) -> tuple[Problem, Tucker]:
+        problem, theta = super()._at_fit(X, y, **data)
+        return replace(problem, ridge=self.ridge_), theta
 
     def _response(self, y: Any) -> np.ndarray:
         return _encode(check_classes(y), self.classes_, self.loss_)
@@ -162,6 +195,13 @@ class TensorClassifier(ClassifierMixin, TensorGLM):
 
         predicted = in_memory(self.predict(X, covariates))
         return float(accuracy_score(in_memory(y), predicted, sample_weight=sample_weight))
+
+
+def _checked_ridge(ridge: Any) -> float:
+    if isinstance(ridge, str) or not np.isfinite(ridge):
+        raise ValueError(f"ridge must be a finite number, or 'auto' to choose it; got {ridge!r}")
+    check_number("ridge", ridge, zero=True)
+    return float(ridge)
 
 
 def _probabilities(loss: Loss, eta: Array) -> Array:

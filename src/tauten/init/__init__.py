@@ -52,6 +52,7 @@ __all__ = [
     "nuclear_literal",
     "pseudo_huber",
     "random",
+    "responses_per_parameter",
     "restarts",
     "spectral",
     "start",
@@ -125,9 +126,15 @@ def default(problem: Problem, rank: Sequence[int]) -> str:
     if problem.data.X is None or not problem.loss.residual:
         return problem.design.init
     shape = tensor_shape(problem)
-    dof = degrees_of_freedom(shape, rank)
-    few = math.prod(problem.data.y.shape) < ENOUGH * dof
-    return "restarts" if few and dof < math.prod(shape) else problem.design.init
+    free = degrees_of_freedom(shape, rank) == math.prod(shape)
+    few = responses_per_parameter(problem, rank) < ENOUGH
+    return "restarts" if few and not free else problem.design.init
+
+
+def responses_per_parameter(problem: Problem, rank: Sequence[int]) -> float:
+    """How many responses there are to each degree of freedom of A."""
+    free = degrees_of_freedom(tensor_shape(problem), rank)
+    return math.prod(problem.data.y.shape) / free
 
 
 STARTS: dict[type, dict[str, Start]] = {

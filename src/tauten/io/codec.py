@@ -22,7 +22,7 @@ from ..losses import Loss
 from ..preprocessing import Tensorize, TensorScaler
 from ..registry import Registered
 from ..robust import Robustifier
-from ..select import RankPath, ThresholdPath
+from ..select import RankPath, RidgePath, ThresholdPath
 from ..solver import Iteration, Result, Solver
 from ..tucker import Affine, Tucker
 from .models import ModelFileError
@@ -33,7 +33,7 @@ ESTIMATORS = {
 }
 RECORDS: dict[str, type] = {
     cls.__name__: cls
-    for cls in (Tucker, Affine, Iteration, Result, RankPath, ThresholdPath, Labels)
+    for cls in (Tucker, Affine, Iteration, Result, RankPath, RidgePath, ThresholdPath, Labels)
 }
 FAMILIES: dict[str, type[Registered]] = {cls.__name__: cls for cls in (Loss, Robustifier, Solver)}
 BIT_GENERATORS = {"MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"}

@@ -62,6 +62,7 @@ class PilotFit:
         """Expected ``‖Â - A‖²_F`` with another robustifier, at a point in canonical form."""
         kernel = replace(self._plain, robust=robust)
         slope, moment, _ = per_sample(kernel.scatter(self._see(kernel)))
+        slope = self._problem.with_ridge(self._theta, slope)
         with quiet():  # where every gradient is cut there is no slope, and the error is infinite
             return expected_error(self._theta, sandwich(self._theta, slope, moment))
 

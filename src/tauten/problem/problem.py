@@ -17,6 +17,7 @@ from ..data import Chunk, Samples
 from ..designs import Covariate, Direct
 from ..jeffreys import Jeffreys, flat
 from ..losses import Loss
+from ..ridge import ridge_curvature, ridge_gradient
 from ..robust import Robustifier
 from ..tucker import Tucker, degrees_of_freedom
 from .pilot import PILOT_SIZE, PilotFit
@@ -69,6 +70,8 @@ class Problem:
         Whether y holds nan for missing entries.
     reduce_bias : bool
         Whether to add Jeffreys' prior to the likelihood, for losses of classes.
+    ridge : float
+        λ of a penalty ``½ λ ‖A‖²_F`` on the mean loss.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class Problem:
     robust: Robustifier = field(default_factory=Robustifier)
     missing: bool = False
     reduce_bias: bool = False
+    ridge: float = 0.0
 
     @property
     def kernel(self) -> Kernel:
@@ -106,10 +110,12 @@ class Problem:
         free = degrees_of_freedom(theta.shape, theta.rank)
         free += sum(math.prod(block.shape) for block in theta.blocks[1 + theta.order :])
         total = total_weight(self.data)
-        if free >= chunk.y.shape[0]:
+        if free >= chunk.y.shape[0] and not self.ridge:
             return Jeffreys(None, min(1.0, free / float(total)))
         line = kernel.linearise(theta, chunk)
-        matrix = kernel.information(line) * (total / total_weight(chunk))
+        # With a ridge there is less bias: its curvature adds to the information.
+        mean = self.with_ridge(theta, kernel.information(line) / total_weight(chunk))
+        matrix = mean * total
         inverse = namespace(matrix).linalg.inv(horizontal_system(theta, matrix))
         return Jeffreys(horizontal_part(theta, inverse))
 
@@ -123,12 +129,27 @@ class Problem:
         means = [s / column(count, s.ndim) for s in sums]
         sizes = [self.data.n * math.prod(block.shape) for block in theta.blocks]
         weight = xp.sum(count)
-        return Gradient(
+        found = Gradient(
             theta.with_blocks([self.robust.reduce(mean) for mean in means]),
             float(xp.sum(value) / weight),
             tuple(float(c / size) for c, size in zip(changed, sizes, strict=True)),
             *(s / weight if curvature else None for s in (matrix, correction, tensor)),
         )
+        return self._penalised(theta, found) if self.ridge else found
+
+    def _penalised(self, theta: Tucker, found: Gradient) -> Gradient:
+        """A gradient with that of the ridge, and its curvature."""
+        penalty = ridge_gradient(theta)
+        blocks = found.blocks.map(lambda g, r: g + self.ridge * r, penalty)
+        if found.curvature is None or found.tensor is None:
+            return replace(found, blocks=blocks)
+        matrix = self.with_ridge(theta, found.curvature)
+        tensor = found.tensor + self.ridge * theta.full()
+        return replace(found, blocks=blocks, curvature=matrix, tensor=tensor)
+
+    def with_ridge(self, theta: Tucker, slope: Array) -> Array:
+        """A matrix of all blocks with the ridge's curvature, along steps that move A."""
+        return slope + self.ridge * ridge_curvature(theta) if self.ridge else slope
 
     def curvature(self, theta: Tucker, *, slope: bool = False) -> Array:
         """Mean of ``J_iᵀ W_i J_i`` over the samples, alone: see :meth:`Kernel.curvature`."""
@@ -136,7 +157,7 @@ class Problem:
         total, count = self.data.map_sum(
             lambda c: [*kernel.curvature(kernel.see(theta, c), slope=slope), total_weight(c)]
         )
-        return total / count
+        return self.with_ridge(theta, total / count)
 
     def sandwich(self, theta: Tucker) -> Array:
         """Asymptotic covariance of the flattened blocks: see :func:`sandwich`."""
@@ -146,11 +167,16 @@ class Problem:
     def scatter(self, theta: Tucker) -> tuple[Array, Array, Array]:
         """``M, V / n, g``: slope, covariance of the mean, and mean, of the bent gradients.
 
-        All blocks are flattened into one axis. Weighted samples count by the squares of their
-        weights in the covariance, as a sum of independent terms does.
+        All blocks are flattened into one axis; slope and mean are with the ridge. Weighted samples
+        count by the squares of their weights in the covariance, as a sum of independent terms does.
         """
         kernel = self.kernel_at(theta)
-        return per_sample(self.data.map_sum(lambda c: kernel.scatter(kernel.see(theta, c))))
+        sums = self.data.map_sum(lambda c: kernel.scatter(kernel.see(theta, c)))
+        slope, moment, mean = per_sample(sums)
+        if self.ridge:
+            penalty = [block[None, ...] for block in ridge_gradient(theta).blocks]
+            mean = mean + self.ridge * flat(iter(penalty))[0, :]
+        return self.with_ridge(theta, slope), moment, mean
 
     def entry_curvature(self, theta: Tucker) -> Array:
         """Curvature to take a step with at each response entry, averaged over the samples."""
@@ -170,11 +196,16 @@ class Problem:
         seen = kernel.see(theta, chunk)
         xp, line = namespace(seen.score), seen.line
         h = 1e-6  # predictors are polynomials: the difference is good to h
-        moved = kernel.predict(theta.map(lambda x, d: x + h * d, direction), chunk).eta
+        ahead = theta.map(lambda x, d: x + h * d, direction)
+        moved = kernel.predict(ahead, chunk).eta
         weight = weighted(kernel.weight(line, seen.score) * (moved - line.eta) / h, chunk)
-        return theta.with_blocks(
+        found = theta.with_blocks(
             [xp.sum(g, axis=0) / total_weight(chunk) for g in line.pullback(weight)]
         )
+        if not self.ridge:
+            return found
+        ends = ridge_gradient(ahead), ridge_gradient(theta)
+        return found.map(lambda x, new, old: x + self.ridge * (new - old) / h, *ends)
 
     def tensor_gradient(self, theta: Tucker) -> tuple[Array, Array | None]:
         """Gradient with respect to the full tensor A, and the Newton step of the linear block."""

@@ -41,11 +41,13 @@ def rank_choice(model: Any) -> str:
     path = getattr(model, "rank_path_", None)
     if path is None:
         return f"The rank, {rank}, was given."
-    rule = "robust prediction error in five folds" if model.rank == "cv" else "robust BIC"
+    if model.rank == "cv":
+        within = "within one standard error of the least robust prediction error in five folds"
+        return f"The rank, {rank}, is the simplest of {len(path.ranks)} tried that is {within}."
     others = sorted(path.criterion)
     gap = f"; the next best is {number(others[1] - others[0])} above it" if len(others) > 1 else ""
     tried = f"{len(path.ranks)} ranks" if len(path.ranks) > 1 else "the only one possible"
-    return f"The rank, {rank}, has the least {rule} of {tried}{gap}."
+    return f"The rank, {rank}, has the least robust BIC of {tried}{gap}."
 
 
 def thresholds(model: Any) -> list[str]:

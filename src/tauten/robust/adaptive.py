@@ -11,9 +11,9 @@ import numpy as np
 from .._array import Array
 from .base import Pilot, Robustifier, required
 from .cauchy import Cauchy
-from .huber import Huber, score_scale
+from .huber import Huber
 from .shrink import Shrink
-from .thresholds import gentlest, sandwich
+from .thresholds import gentlest, robust_scale, sandwich
 from .truncate import Truncate
 
 # Candidate thresholds in robust standard deviations, from the most to the least cutting.
@@ -96,12 +96,18 @@ class Adaptive(Robustifier, name="auto"):
         if not (isinstance(self.nu, str) and self.nu == "auto"):
             return Huber(self.nu).calibrate(pilot)
         pilot = required(pilot)
-        return choose_bend(pilot) if pilot.residual else Huber(np.inf).calibrate()
+        return choose_bend(pilot.scores()) if pilot.residual else Huber(np.inf).calibrate()
 
     def _with_tau(self, tau: Any) -> Self:
+        return self._with(self._bend, Truncate(tau).calibrate())
+
+    def with_bend(self, bend: Huber) -> Self:
+        """The same thresholds with another bend of the score."""
+        return self._with(bend, self._truncate)
+
+    def _with(self, bend: Huber, truncate: Truncate) -> Self:
         new = copy(self)
-        new._shrink, new._bend = self._shrink, self._bend
-        new._truncate = Truncate(tau).calibrate()
+        new._bend, new._truncate = bend, truncate
         return new._publish()
 
     def _publish(self) -> Self:
@@ -117,16 +123,20 @@ class Adaptive(Robustifier, name="auto"):
         """See :class:`Huber` and :class:`Cauchy`."""
         return self._bend.score(score)
 
+    def value(self, score: Array) -> Array:
+        """The loss that bent scores are the slope of."""
+        return self._bend.value(score)
+
     def sample(self, gradient: Array, k: int) -> Array:
         """See :class:`Truncate`."""
         return self._truncate.sample(gradient, k)
 
 
-def choose_bend(pilot: Pilot) -> Huber:
-    """Choose the score's bend by the estimated asymptotic variance of a location."""
-    scores = pilot.scores()
-    scores, scale = scores[np.isfinite(scores)], score_scale(pilot)
-    if np.isinf(scale):
+def choose_bend(scores: np.ndarray) -> Huber:
+    """Choose a bend by the estimated asymptotic variance of a location; nan is missing."""
+    scores = scores[np.isfinite(scores)]
+    scale = robust_scale(scores) if scores.size else 0.0
+    if scale == 0:
         return Huber(np.inf).calibrate()
     bends = [
         family(factor * scale).calibrate() for family, factors in FACTORS for factor in factors
@@ -141,6 +151,12 @@ def choose_bend(pilot: Pilot) -> Huber:
     return gentlest(bends, variances, 1 + SLACK / np.sqrt(scores.size))
 
 
+def slopes_of(bend: Callable[[Array], Array], scores: np.ndarray) -> np.ndarray:
+    """Derivative of a bend at each score."""
+    h = 1e-4 * np.median(np.abs(scores))
+    return np.asarray(bend(scores + h) - bend(scores - h)) / (2 * h)
+
+
 def location_variance(
     bend: Callable[[Array], Array], scores: np.ndarray
 ) -> tuple[float, np.ndarray]:
@@ -148,9 +164,7 @@ def location_variance(
 
     Returned with each score's influence on its logarithm.
     """
-    h = 1e-4 * np.median(np.abs(scores))
-    squares = bend(scores) ** 2
-    slopes = (bend(scores + h) - bend(scores - h)) / (2 * h)
+    squares, slopes = bend(scores) ** 2, slopes_of(bend, scores)
     if not np.mean(slopes) > 0:
         return np.inf, np.zeros_like(scores)
     influence = squares / np.mean(squares) - 2 * slopes / np.mean(slopes)

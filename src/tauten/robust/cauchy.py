@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._array import Array
+from .._array import Array, namespace
 from .huber import Huber
 
 
@@ -35,3 +35,7 @@ class Cauchy(Huber, name="cauchy"):
     def score(self, score: Array) -> Array:
         """``s / (1 + (s / ν)²)``."""
         return score / (1 + (score / self.nu_) ** 2)
+
+    def value(self, score: Array) -> Array:
+        """``½ ν² log(1 + (s / ν)²)``."""
+        return self.nu_**2 / 2 * namespace(score).log1p((score / self.nu_) ** 2)

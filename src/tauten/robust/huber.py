@@ -53,6 +53,11 @@ class Huber(Robustifier, name="huber"):
         """``T(s, ν)``."""
         return clip(score, self.nu_)
 
+    def value(self, score: Array) -> Array:
+        """The loss that bent scores are the slope of: ``T(s, ν) (s - T(s, ν) / 2)``."""
+        bent = self.score(score)
+        return bent * (score - bent / 2)
+
 
 def score_scale(pilot: Pilot) -> float:
     """Return the robust standard deviation of the pilot's scores; inf if most are zero."""

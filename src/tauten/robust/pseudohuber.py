@@ -35,3 +35,7 @@ class PseudoHuber(Huber, name="pseudohuber"):
     def score(self, score: Array) -> Array:
         """``s / √(1 + (s / ν)²)``."""
         return score / (1 + (score / self.nu_) ** 2) ** 0.5
+
+    def value(self, score: Array) -> Array:
+        """``ν² (√(1 + (s / ν)²) - 1)``."""
+        return self.nu_**2 * ((1 + (score / self.nu_) ** 2) ** 0.5 - 1)

@@ -1,0 +1,82 @@
+"""When steps are enough: against the standard error, by hand, and within forty passes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tauten as tt
+from tauten.data import Rows
+from tauten.designs import Covariate, Direct
+from tauten.losses import Squared
+from tauten.problem import Problem
+from tauten.solver import Iteration, Result
+from tauten.solver.choice import settled
+from tauten.solver.result import DIVERGED, INTERRUPTED
+from tauten.tucker import Tucker
+
+
+@pytest.fixture
+def problem(rng):
+    X = rng.normal(size=(80, 3))
+    return Problem(Rows(X, X @ [1.0, 2.0, -1.0] + rng.normal(size=80)), Squared(), Covariate())
+
+
+def least_squares(problem):
+    """A vector's least squares, and by hand the standard error of all of it (White, 1980)."""
+    X, y = problem.data.X, problem.data.y
+    beta = np.linalg.lstsq(X, y)[0]
+    inverse = np.linalg.inv(X.T @ X)
+    covariance = inverse @ (X.T * (y - X @ beta) ** 2 @ X) @ inverse
+    theta = Tucker(np.array([np.linalg.norm(beta)]), [beta[:, None] / np.linalg.norm(beta)])
+    return theta, float(np.sqrt(np.trace(covariance)))
+
+
+def stopped(theta, moved, reason="not converged in 1 iterations"):
+    """The end of a run that ran out of steps, its last one of a given length."""
+    last = Iteration(1, 1.0, moved / theta.norm(), (0.0, 0.0))
+    return Result(theta, 1, False, reason, [last])
+
+
+def test_a_last_step_far_below_the_standard_error_is_enough(problem):
+    theta, error = least_squares(problem)
+    enough = settled(problem, stopped(theta, 0.0199 * error))
+    assert enough.converged
+    assert enough.reason.startswith("the last step was 2.0% of the standard error of A")
+    longer = stopped(theta, 0.0201 * error)
+    assert settled(problem, longer) is longer
+
+
+@pytest.mark.parametrize("reason", [f"{DIVERGED} at iteration 1", f"{INTERRUPTED} after 1"])
+def test_other_ends_stay_what_they_are(problem, reason):
+    theta, error = least_squares(problem)
+    result = stopped(theta, 0.0001 * error, reason)
+    assert settled(problem, result) is result
+
+
+def test_a_run_without_steps_or_standard_error_is_left_alone(problem, rng):
+    theta, _ = least_squares(problem)
+    nothing = replace(stopped(theta, 0.0), history=[])
+    assert settled(problem, nothing) is nothing
+    pca = Problem(Rows(None, rng.normal(size=(5, 3))), Squared(), Direct())
+    still = stopped(theta, 0.0)
+    assert settled(pca, still) is still
+
+
+@pytest.mark.parametrize(
+    ("options", "seed"),
+    [
+        ({"noise": "t:1.2"}, 0),
+        ({"noise": "t:1.2"}, 2),  # creeps: all the steps allowed are taken
+        ({"noise": "t:1.2", "covariates": "t:2.1"}, 0),
+        ({"contamination": 0.04}, 4),  # and here
+    ],
+)
+def test_an_automatic_fit_reads_the_data_forty_times_at_most(options, seed):
+    truth = {"shape": (6, 5, 4), "rank": 2, "reading": "random", "norm": 2.0}
+    data = tt.datasets.make_model("I", 150, rng=seed, **truth, **options)
+    result = tt.TensorRegressor(2).fit(data.X, data.y).result_
+    assert result.n_passes <= 40
+    assert result.converged
