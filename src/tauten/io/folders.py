@@ -42,6 +42,8 @@ class Folder(Arrays):
         if len(kinds) > 1:
             raise DataFileError("it holds both images and NIfTI files: part them")
         self.volumes = kinds.pop()
+        if self.volumes and size is not None:
+            raise DataFileError("size is for images; resample volumes beforehand, and leave it out")
         members: dict[str, Any] = {"": files}
         if all(file.parent != folder for file in files):
             members[FOLDER] = [file.parent.name for file in files]
