@@ -14,13 +14,14 @@ from tauten import TensorClassifier, TensorPCA, TensorRegressor, select
 from tauten.data import Rows
 from tauten.datasets import make_model, simulate, truth
 from tauten.designs import Covariate, Direct
-from tauten.init import degrees_of_freedom, start
+from tauten.init import start
 from tauten.losses import Loss
 from tauten.metrics import relative_error
 from tauten.problem import Problem
 from tauten.robust import Truncate
 from tauten.select import huber_loss, select_rank, select_threshold
 from tauten.solver import Solver
+from tauten.tucker import degrees_of_freedom
 
 
 def simulated(shape, rank, n, *, order, loss="squared", norm=6.0, seed=0, **options):

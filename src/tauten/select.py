@@ -16,8 +16,8 @@ from sklearn.base import clone
 from ._array import column, namespace, to_numpy
 from ._checks import feasible_rank
 from ._progress import Count, ignore
-from .init import degrees_of_freedom, start, tensor_shape
-from .init.base import tame
+from .init import start
+from .init.base import tame, tensor_shape
 from .losses import Loss
 from .problem import Problem, scores, values
 from .robust import Robustifier
@@ -25,7 +25,7 @@ from .robust.thresholds import robust_scale
 from .solver import Solver
 from .solver.choice import choose
 from .solver.loop import run_together
-from .tucker import Tucker
+from .tucker import Tucker, degrees_of_freedom
 
 HUBER = 1.345
 LARGEST_RANK = 5

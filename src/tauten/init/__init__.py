@@ -35,19 +35,15 @@ from ..designs import Covariate, Direct
 from ..problem import Problem
 from ..tucker import Affine, Tucker, degrees_of_freedom
 from .base import Start, tensor_shape, with_linear
-from .decomposition import decompose, noise_location, pseudo_huber
+from .decomposition import decompose, pseudo_huber
 from .multistart import random, restarts
 from .nuclear_norm import nuclear, nuclear_literal
-from .thresholding import iht, spectral, tangent
+from .thresholding import iht, spectral
 
 __all__ = [
     "STARTS",
-    "Start",
     "decompose",
-    "default",
-    "degrees_of_freedom",
     "iht",
-    "noise_location",
     "nuclear",
     "nuclear_literal",
     "pseudo_huber",
@@ -55,9 +51,6 @@ __all__ = [
     "restarts",
     "spectral",
     "start",
-    "tangent",
-    "tensor_shape",
-    "with_linear",
 ]
 
 ENOUGH = 4  # responses per degree of freedom of A
