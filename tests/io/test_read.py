@@ -263,8 +263,12 @@ def test_folder_of_volumes_with_responses_by_name(tmp_path):
         read(tmp_path / "scans", y=f"{table}:age", match="file")
     with pytest.raises(DataFileError, match="no column 'id' to match; it has file, age"):
         read(tmp_path / "scans", y=f"{table}:age", match="id")
-    with pytest.raises(DataFileError, match="size is for images"):
+    with pytest.raises(DataFileError, match=r"\(3, 2, 2\), not \(2, 2\): only images are resized"):
         read(tmp_path / "scans", size=(2, 2))
+    nibabel = pytest.importorskip("nibabel")
+    (tmp_path / "slices").mkdir()
+    nibabel.save(nibabel.Nifti1Image(np.ones((3, 2)), np.eye(4)), tmp_path / "slices" / "a.nii")
+    assert read(tmp_path / "slices", size=(3, 2)).X.shape == (1, 3, 2)
 
 
 def test_covariates_and_weights_are_matched_as_well(tmp_path):
