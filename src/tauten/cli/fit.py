@@ -50,7 +50,9 @@ def add(commands: Any) -> Parser:
     kind.add_argument("--pca", action="store_true", help="no y: the low-rank part of x itself")
     model = command.add_argument_group("the model")
     model.add_argument("--replicates", action="store_true", help="with --pca: axis 0 holds copies")
-    model.add_argument("--rank", type=rank, default="auto", help="auto, cv, 2 or 2,2,1 (auto)")
+    model.add_argument(
+        "--rank", type=rank, default="auto", help="auto, cv, 2 or 2,2,1 (default: auto)"
+    )
     model.add_argument("--no-intercept", action="store_true", help="leave the intercept out")
     model.add_argument("--seed", type=seed, default=0, help="of what is random (default: 0)")
     _add_parts(command)
@@ -58,7 +60,10 @@ def add(commands: Any) -> Parser:
     output.add_argument("--model", metavar="FILE", help="write the model, for tauten predict")
     output.add_argument("--report", metavar="FILE", help="write a report, one HTML page")
     output.add_argument(
-        "--folds", type=int, default=3, help="of the report's held-out errors; 0 for none (3)"
+        "--folds",
+        type=int,
+        default=3,
+        help="of the report's held-out errors; 0 for none (default: 3)",
     )
     output.add_argument("--verbose", action="store_true", help="tell every iteration")
     output.add_argument("--quiet", action="store_true", help="tell nothing but the summary")

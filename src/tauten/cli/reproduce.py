@@ -34,14 +34,14 @@ def add(commands: Any) -> Parser:
         nargs="+",
         choices=("unit", "ones"),
         default=["unit"],
-        help="scale of A* (unit)",
+        help="scale of A* (default: unit)",
     )
     add(
         "--tuning",
         nargs="+",
         choices=("paper", "converged"),
         default=["paper"],
-        help="of the steps (paper)",
+        help="of the steps (default: paper)",
     )
     add("--replications", type=int, default=200, help="of each cell (default: 200)")
     add("--splits", type=int, default=50, help="of the images (default: 50)")
