@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tauten._checks import (
+    check_generator,
     check_number,
     check_rank,
     check_same_length,
@@ -39,10 +40,10 @@ def test_objects_that_are_numbers_become_floats():
         ([], ValueError, r"X must hold at least one sample .*shape=\(0,\)"),
         (np.ones((0, 3)), ValueError, r"0 sample\(s\)"),
         (np.ones((3, 0)), ValueError, "at least one sample and one entry"),
-        ([np.nan], ValueError, "X contains NaN"),
-        ([np.inf, -np.inf], ValueError, "X contains inf"),
+        ([np.nan], ValueError, "X contains NaN. Fill in or leave out such entries"),
+        ([np.inf, -np.inf], ValueError, "X contains infinity .*. Fill in or leave out"),
         (np.array([1j]), ValueError, "X must be an array of numbers: Complex data not supported"),
-        (["a"], ValueError, "X must be an array of numbers"),
+        (np.array(["a"]), ValueError, "X must be .*: could not convert string to float: 'a'. Code"),
         ([{}], TypeError, "X must be an array of numbers"),
         ([[1.0], [1.0, 2.0]], ValueError, "X must be an array of numbers"),
     ],
@@ -164,3 +165,12 @@ def test_starting_points(make_theta):
         check_theta(theta.full(), (3, 4))
     with pytest.raises(ValueError, match="theta0 must be finite"):
         check_theta(theta.map(lambda block: block * np.inf), (3, 4))
+
+
+def test_random_states_are_named():
+    assert check_generator(None).integers(9**9) == check_generator(0).integers(9**9)
+    assert check_generator(given := np.random.default_rng(3)) is given
+    with pytest.raises(ValueError, match=r"random_state must be a whole number from 0 on.* got -1"):
+        check_generator(-1)
+    with pytest.raises(TypeError, match=r"random_state must be .* got 'a'"):
+        check_generator("a")

@@ -7,9 +7,11 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tauten as tt
+from tauten import experiments
 from tauten.cli import main
 from tauten.losses import Loss
 from tauten.robust import Robustifier
@@ -85,6 +87,20 @@ def test_comparison_with_tensorly_says_the_errors_that_come_out(capsys):
     assert f"# {theirs.split()[1]}\n" in text
 
 
+def test_algebra_is_tensorlys_as_the_table_says():
+    tl = pytest.importorskip("tensorly")
+    rng = np.random.default_rng(0)
+    Y, Ms = rng.normal(size=(4, 5, 6)), [rng.normal(size=(2, p)) for p in (4, 5, 6)]
+    theirs = tl.tenalg.mode_dot(Y, Ms[1], 1)
+    np.testing.assert_allclose(tt.tucker.mode_dot(Y, Ms[1], 1), theirs)
+    np.testing.assert_allclose(tt.tucker.multi_mode_dot(Y, Ms), tl.tenalg.multi_mode_dot(Y, Ms))
+    for k in range(3):
+        ours, theirs = tt.tucker.unfold(Y, k), tl.unfold(Y, k)
+        others = [p for j, p in enumerate(Y.shape) if j != k]
+        order = np.arange(theirs.shape[1]).reshape(others).T.ravel()  # the first index fastest
+        np.testing.assert_array_equal(ours, theirs[:, order])
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_start_says_the_errors_that_come_out(capsys):
     block = blocks(ROOT / "docs" / "start.md")[0]
@@ -114,14 +130,10 @@ def test_every_local_link_leads_somewhere():
 
 # What users are given, catch or inherit from, and do not make.
 GIVEN = {"DataFileError", "Iteration", "ModelFileError", "Pilot", "Solver"}
-MODULES = [
-    module
-    for name in tt.__all__
-    if inspect.ismodule(module := getattr(tt, name)) and name != "init"
-]
+MODULES = [module for name in tt.__all__ if inspect.ismodule(module := getattr(tt, name))]
 
 
-@pytest.mark.parametrize("module", [tt, *MODULES], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [tt, experiments, *MODULES], ids=lambda module: module.__name__)
 def test_every_public_name_has_an_example(module):
     public = getattr(module, "__all__", None) or [
         name

@@ -44,7 +44,8 @@ def test_the_reader_of_sources_sees_every_form():
 
 def test_a_fit_that_stops_early_says_what_to_do():
     data = tt.datasets.make_model("I", 200, shape=(4, 4), rng=0)
-    with pytest.warns(exceptions.NotConvergedWarning, match="Try a larger n_iter"):
+    advice = "Try a larger n_iter, solver='newton:n_iter=5', or a smaller rank"
+    with pytest.warns(exceptions.NotConvergedWarning, match=advice):
         tt.TensorRegressor(1, init="random", solver="newton:n_iter=1").fit(data.X, data.y)
 
 

@@ -23,5 +23,5 @@ def test_example_tells_the_truth(path, capsys, monkeypatch):
     rows = re.findall(r"^(.+?) +clean (\S+) +wild (\S+)$", capsys.readouterr().out, re.M)
     loss = {method: abs(float(wild) - float(clean)) for method, clean, wild in rows}
     robust = loss.pop("tauten, auto")
-    assert len(loss) == 2
+    assert len(loss) >= 2
     assert robust < min(loss.values()) / 4

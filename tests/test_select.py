@@ -14,7 +14,7 @@ from tauten import TensorClassifier, TensorPCA, TensorRegressor
 from tauten.data import Rows
 from tauten.datasets import make_model, simulate, truth
 from tauten.designs import Covariate, Direct
-from tauten.init import degrees_of_freedom, start
+from tauten.init import start
 from tauten.init.base import tame
 from tauten.losses import Loss
 from tauten.metrics import relative_error
@@ -22,6 +22,7 @@ from tauten.problem import Problem
 from tauten.robust import Truncate
 from tauten.select import folds, ranks, select_rank, select_threshold
 from tauten.solver import Solver
+from tauten.tucker import degrees_of_freedom
 
 
 def simulated(shape, rank, n, *, order, loss="squared", norm=6.0, seed=0, **options):

@@ -129,6 +129,26 @@ def test_grid_search_reaches_into_a_pipeline():
     assert search.best_estimator_[-1].robust_.tau_ == 50.0
 
 
+def test_grid_search_reaches_into_parts_that_are_named():
+    data = make_model("I", 60, shape=(3, 2), rng=0)
+    model = tt.TensorRegressor(1, robust="truncate:tau=7")
+    grid = [
+        {"robust__tau": [0.05, 50.0]},
+        {"robust": ["auto"], "robust__tau": [20.0], "solver": ["newton"], "solver__n_iter": [9]},
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of the absurd threshold
+        search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(data.X, data.y)
+    assert len(set(search.cv_results_["mean_test_score"])) > 1  # settings are other fits
+    assert model.robust == "truncate:tau=7"
+    given = clone(model).set_params(robust__tau=3.0, rank=2)
+    assert (given.robust.name, given.robust.tau, given.rank) == ("truncate", 3.0, 2)
+    with pytest.raises(ValueError, match="unknown solver 'auto': choose from"):
+        model.set_params(solver__n_iter=3)
+    with pytest.raises(ValueError, match="Invalid parameter 'nothing'"):
+        model.set_params(nothing__tau=3)
+
+
 def test_default_robustness_as_an_instance_nests():
     model = tt.TensorRegressor(1, robust=Adaptive())
     assert model.set_params(robust__tau=2.0).robust.tau == 2.0

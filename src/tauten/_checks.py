@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -92,7 +93,18 @@ def _as_numpy(name: str, value: Any, missing: bool) -> np.ndarray:
             )
     except (TypeError, ValueError) as error:  # its message may not name the argument
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name} must be an array of numbers: {error}") from error
+        why = str(error).partition("\n")[0].rstrip(".")  # scikit-learn goes on about its own models
+        why = re.sub(r"np\.str_\((.*)\)", r"\1", why)
+        raise kind(f"{name} must be an array of numbers: {why}{_advice(why)}") from error
+
+
+def _advice(why: str) -> str:
+    """What to do about entries that are no numbers."""
+    if "string" in why:
+        return ". Code text as numbers; classes are for TensorClassifier"
+    if "NaN" in why or "infinity" in why:
+        return ". Fill in or leave out such entries or samples; nan is missing in TensorPCA only"
+    return ""
 
 
 def check_samples(
@@ -102,14 +114,16 @@ def check_samples(
     check_is_fitted(estimator)
     samples = check_tensor("X", X, missing=missing, min_ndim=2, anywhere=anywhere)
     shape, kind = estimator.sample_shape_, type(estimator).__name__
+    if estimator.labels_ is not None:
+        estimator.labels_.first(len(shape)).check("X", Labels.of(X))
     if tuple(samples.shape[1:]) != shape:
+        alone = ". A single sample is X[None]" if tuple(samples.shape) == shape else ""
         raise ValueError(
             f"X must have samples of shape {shape}, as in fit; got {samples.shape[1:]}: X has "
             f"{samples.shape[1]} features, but {kind} is expecting {shape[0]} features as input"
+            f"{alone}"
         )
     validate_data(estimator, X, skip_check_array=True, reset=False)
-    if estimator.labels_ is not None:
-        estimator.labels_.first(len(shape)).check("X", Labels.of(X))
     return samples
 
 
@@ -166,6 +180,9 @@ def check_classes(y: Any) -> np.ndarray:
         np.unique(y)
     except TypeError as error:
         raise TypeError(f"y must hold labels of one kind, to be sorted: {error}") from error
+    except ValueError as error:
+        why = str(error).partition(". ")[0]
+        raise ValueError(f"y must hold a class per sample: {why}. Is it a regression?") from error
     return y
 
 
@@ -175,6 +192,17 @@ def check_number(name: str, value: Any, *, integer: bool = False, zero: bool = F
         raise TypeError(f"{name} must be {'an integer' if integer else 'a number'}; got {value!r}")
     if not (float(value) > 0 or (zero and value == 0)):
         raise ValueError(f"{name} must {'not be negative' if zero else 'be positive'}; got {value}")
+
+
+def check_generator(random_state: Any) -> np.random.Generator:
+    """Return the generator of what is random in a fit: always the same, unless asked otherwise."""
+    try:
+        return np.random.default_rng(0 if random_state is None else random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state must be a whole number from 0 on, a numpy Generator or None; got "
+            f"{random_state!r}"
+        ) from error
 
 
 def check_rank(rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
@@ -195,7 +223,10 @@ def check_rank(rank: Any, shape: Sequence[int]) -> tuple[int, ...]:
         return feasible_rank([min(int(rank), p) for p in shape])
     entries = rank if isinstance(rank, Sequence) else [rank]
     if isinstance(rank, Real) or not all(_is_whole(r) for r in entries):
-        raise TypeError(f"rank must be an int or one int per mode; got {rank!r}")
+        raise TypeError(
+            f"rank must be an int or one int per mode, or for an estimator 'auto' or 'cv'; got "
+            f"{rank!r}"
+        )
     if len(rank) != len(shape):
         raise ValueError(
             f"rank must have one entry per mode of the coefficient tensor, whose shape is "

@@ -1,8 +1,8 @@
 """The same heavy-tailed data fitted with and without robustness, and the coefficients side by side.
 
-The true coefficient image is a τ of rank 2. Each of 800 samples is a 40 x 40 image of Student-t
-noise (2.1 degrees of freedom); the response adds noise with no variance (t, 1.2) and one sample in
-thirty is simply wrong.
+The true coefficient image is a τ of rank 2. Each sample is a 40 x 40 image of Student-t noise (2.1
+degrees of freedom); the response adds noise with no variance (t, 1.2) and one sample in thirty is
+simply wrong.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Completion, by really completing in a shell."""
 
+import os
 import shutil
 import subprocess
 
@@ -67,3 +68,30 @@ def test_other_shells(shell, capsys):
         assert word in script
     if shutil.which(shell):  # pragma: no cover
         subprocess.run([shell, "-n", "/dev/stdin"], input=script, text=True, check=True)
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("tauten ", "demo\tfit heavy-tailed data with and without robustness"),
+        ("tauten fit --rob", "--robust\trobust gradient\n"),
+        ("tauten fit --robust trunc", "truncate\trobust gradient\n"),
+        ("tauten simulate --model IV", "IV\t"),
+        ("tauten reproduce exp03", "exp03\n"),
+    ],
+)
+def test_fish(line, expected, capsys, tmp_path):
+    assert main(["completion", "fish"]) == 0
+    (tmp_path / "tauten.fish").write_text(capsys.readouterr().out)
+    done = subprocess.run(
+        ["fish", "-c", f"source tauten.fish; complete -C '{line}'"],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert expected in done.stdout
+    assert all(len(told) < 100 for told in done.stdout.splitlines()), "it fits on a line"

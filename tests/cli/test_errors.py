@@ -20,6 +20,7 @@ def folder(tmp_path, monkeypatch):
     drawn = tt.datasets.make_model("I", 60, shape=(4, 3), rng=0)
     np.savez("data.npz", X=drawn.X, y=drawn.y)
     np.savez("nan.npz", X=np.where(drawn.X > 2, np.nan, drawn.X), y=drawn.y)
+    np.savez("classes.npz", X=drawn.X, y=np.where(drawn.y > 0, "a", "b"))
     np.savez("words.npz", X=np.full((60, 4), "a"), y=drawn.y)
     np.savez("short.npz", X=drawn.X, y=drawn.y[:50])
     np.savez("other.npz", X=drawn.X.transpose(0, 2, 1), y=drawn.y)
@@ -36,23 +37,28 @@ CASES = {
     "fly": "invalid choice: 'fly'",
     "fit": "required: DATA; see tauten fit --help",
     "fit none.npz": "there is no file or folder 'none.npz'",
-    "fit data.npz --rank x": "argument --rank: 'x' is not a list of sizes",
+    "fit data.npz --rank x": "argument --rank: 'x' is not auto, cv, a rank such as 2 or one per",
     "fit data.npz --rank 9,9": "rank of mode 1 must be a whole number from 1 to its dimension 4",
     "fit data.npz --robust trunk": "unknown robustifier 'trunk'",
     "fit data.npz --robust truncate:t=1": "'t=1' is not a parameter of 'truncate'",
     "fit data.npz --loss sqared": "did you mean 'squared'?",
-    "fit data.npz --ro auto": "unrecognized arguments: --ro auto",
+    "fit data.npz --ro auto": "arguments: --ro auto: did you mean --robust?; see tauten fit",
     "fit data.npz --y Z": "'data.npz' holds no 'Z', nor is there such a file; it holds X, y",
     "fit data.npz --x Z": "cannot read 'data.npz': it has no array 'Z': choose x from X, y",
     "fit data.npz --shape 5,5": "its samples have the shape (4, 3), not (5, 5)",
-    "fit data.npz --size 0": "'0' is not",
+    "fit data.npz --size 0": "argument --size: '0' is not a height and a width such as 32x32",
+    "fit data.npz --seed -1": "argument --seed: '-1' is not a whole number from 0 on",
+    "fit data.npz --report r.html --folds 1": "folds must be 0, for none, or at least 2; got 1",
+    "fit data.npz --robust truncate:tau=big": "one of auto, theory, tuning-free, cv; got 'big'",
     "fit data.npz --pca --classify": "not allowed with argument",
+    "fit data.npz --pca --y y": "--y does not go with --pca",
     "fit data.npz --pca --loss huber": "--loss does not go with --pca",
     "fit data.npz --replicates": "--replicates goes with --pca only",
-    "fit data.npz --classify": "y",
+    "fit data.npz --classify": "y must hold a class per sample: Unknown label type: continuous. Is",
+    "fit classes.npz": "y holds text such as 'a': if these are classes, add --classify",
     "fit X.npy": "no responses in 'X.npy': say where they are with --y NAME",
-    "fit nan.npz": "X must be an array of numbers: Input X contains NaN",
-    "fit words.npz": "X must be an array of numbers",
+    "fit nan.npz": "X must be an array of numbers: Input X contains NaN. Fill in or leave out",
+    "fit words.npz": "X must be an array of numbers: could not convert string to float: 'a'. Code",
     "fit short.npz": "must have the same number of samples along axis 0",
     "fit bad.npz": "cannot read 'bad.npz': File is not a zip file",
     "fit table.csv": "column 'b': 'x' is not a number",
@@ -60,7 +66,7 @@ CASES = {
     "fit data.npz --model none/m.npz": "path must lie in a folder that exists",
     "fit data.npz --report .": "path must name a file; got the folder",
     "predict model.npz none.npz": "there is no file or folder 'none.npz'",
-    "predict none.npz data.npz": "No such file",
+    "predict none.npz data.npz": "error: No such file or directory: 'none.npz'",
     "predict data.npz data.npz": "cannot load 'data.npz'",
     "predict scaler.npz data.npz": "'scaler.npz' holds no fit that predicts, but a TensorScaler",
     "predict model.npz other.npz": "its samples have the shape (3, 4), not (4, 3)",
@@ -71,7 +77,7 @@ CASES = {
     "simulate --noise tt:1": "a distribution must be 'normal', 't:DF'",
     "simulate --model V": "invalid choice: 'V'",
     "simulate --rank 2": "rank must be 1 for reading 'unit'",
-    "demo -o data.npz": "data.npz",
+    "demo -o data.npz": "error: File exists: 'data.npz'",
     "completion tcsh": "invalid choice: 'tcsh'",
 }
 

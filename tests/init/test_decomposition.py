@@ -6,7 +6,8 @@ import pytest
 import tauten as tt
 from tauten.data import Rows
 from tauten.designs import Covariate, Direct
-from tauten.init import decompose, pseudo_huber, start, tangent
+from tauten.init import decompose, pseudo_huber, start
+from tauten.init.thresholding import tangent
 from tauten.losses import Squared
 from tauten.problem import Problem
 from tauten.robust import PseudoHuber

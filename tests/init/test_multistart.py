@@ -6,11 +6,11 @@ import pytest
 import tauten as tt
 from tauten.data import Rows
 from tauten.designs import Covariate, Direct
-from tauten.init import default, degrees_of_freedom, iht, restarts, start
+from tauten.init import default, iht, restarts, start
 from tauten.init.multistart import polish, spread
 from tauten.losses import Loss, Squared
 from tauten.problem import Problem
-from tauten.tucker import Affine, Tucker
+from tauten.tucker import Affine, Tucker, degrees_of_freedom
 
 
 def regression(n, rank=3, *, covariates="normal", noise="normal", norm=3.0, seed=0):

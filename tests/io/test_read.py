@@ -259,8 +259,44 @@ def test_folder_of_volumes_with_responses_by_name(tmp_path):
     assert read(tmp_path / "scans").y is None
     assert read(tmp_path / "scans" / "p1.nii.gz").X.shape == (3, 2, 2)
     table.write_text("file,age\np3,33\n")
-    with pytest.raises(DataFileError, match=r"column 'file' of .* has no row for 'p0\.nii'"):
+    with pytest.raises(DataFileError, match=r"'file' has no row for 'p0\.nii'; .* holds 'p3'"):
         read(tmp_path / "scans", y=f"{table}:age", match="file")
+    with pytest.raises(DataFileError, match="no column 'id' to match; it has file, age"):
+        read(tmp_path / "scans", y=f"{table}:age", match="id")
+    with pytest.raises(DataFileError, match=r"\(3, 2, 2\), not \(2, 2\): only images are resized"):
+        read(tmp_path / "scans", size=(2, 2))
+    nibabel = pytest.importorskip("nibabel")
+    (tmp_path / "slices").mkdir()
+    nibabel.save(nibabel.Nifti1Image(np.ones((3, 2)), np.eye(4)), tmp_path / "slices" / "a.nii")
+    assert read(tmp_path / "slices", size=(3, 2)).X.shape == (1, 3, 2)
+
+
+def test_covariates_and_weights_are_matched_as_well(tmp_path):
+    write_volumes(tmp_path / "scans")
+    table = tmp_path / "patients.csv"
+    rows = [f"p{k},{30 + k},{10 * k},{'mf'[k % 2]}\n" for k in (2, 0, 3, 1)]
+    table.write_text("file,age,mass,sex\n" + "".join(rows))
+    data = read(
+        tmp_path / "scans",
+        y=f"{table}:age",
+        covariates=f"{table}:mass,age",
+        weights=f"{table}:age",
+        match="file",
+    )
+    np.testing.assert_array_equal(data.covariates, [[0, 30], [10, 31], [20, 32], [30, 33]])
+    np.testing.assert_array_equal(data.weights, [30, 31, 32, 33])
+    alone = read(tmp_path / "scans", covariates=f"{table}:mass", match="file")
+    np.testing.assert_array_equal(alone.covariates, data.covariates[:, :1])
+    with pytest.raises(DataFileError, match=r"patients\.csv:sex' holds 'm', not numbers: code it"):
+        read(tmp_path / "scans", covariates=f"{table}:mass,sex", match="file")
+    table.write_text(table.read_text() + "p1,99,99,m\n")
+    with pytest.raises(DataFileError, match=r"'file' has two rows for 'p1\.nii\.gz'"):
+        read(tmp_path / "scans", y=f"{table}:age", match="file")
+
+
+def test_an_array_of_the_shape_itself_is_one_sample(tmp_path):
+    np.save(tmp_path / "image.npy", X[0])
+    np.testing.assert_array_equal(read(tmp_path / "image.npy", shape=(3, 4)).X, X[:1])
 
 
 def test_responses_in_another_file(tmp_path):
@@ -271,7 +307,7 @@ def test_responses_in_another_file(tmp_path):
     data = read(tmp_path / "X.npy", y=f"{tmp_path}/t.csv:y", names=f"{tmp_path}/t.csv:id")
     np.testing.assert_array_equal(data.y, Y)
     assert data.names[5] == "s5"
-    with pytest.raises(DataFileError, match=r"it has no array or column '': write .*:NAME"):
+    with pytest.raises(DataFileError, match=r"it has several arrays or columns: write .*:NAME"):
         read(tmp_path / "X.npy", y=f"{tmp_path}/t.csv")
 
 
@@ -282,7 +318,7 @@ def test_responses_in_another_file(tmp_path):
         ({"y": "Z"}, "holds no 'Z', nor is there such a file; it holds X, y, labels"),
         ({"names": "X"}, "names must be 6, one per sample; 'X' has 72"),
         ({"shape": (5, 5)}, r"its samples have the shape \(3, 4\), not \(5, 5\)"),
-        ({"match": "id"}, "match needs samples with names"),
+        ({"match": "id"}, "match needs y, covariates or weights of another file"),
     ],
 )
 def test_what_is_not_there(tmp_path, options, message):

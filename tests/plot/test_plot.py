@@ -298,3 +298,26 @@ def test_bad_input_is_named(call, error, message, model):
 def test_importing_tauten_does_not_import_matplotlib():
     code = "import sys, tauten; assert tauten.plot; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def shown(axis):
+    axis.figure.canvas.draw()
+    return [text for label in axis.get_ticklabels() if (text := label.get_text())]
+
+
+def test_places_along_a_mode_have_their_names():
+    xr = pytest.importorskip("xarray")
+    rng = np.random.default_rng(0)
+    coords = {"row": ["a", "b$", "c"], "time": np.array([0.5, 1.5, 2.5, 3.5])}
+    X = xr.DataArray(rng.normal(size=(60, 3, 4)), dims=("n", "row", "time"), coords=coords)
+    y = X.values[:, 0].sum(axis=1) + rng.normal(size=60)
+    model = tt.TensorRegressor(rank=1).fit(X, y)
+    ax = tt.plot.coefficients(model)
+    assert shown(ax.yaxis) == ["a", r"b\$", "c"]
+    assert shown(ax.xaxis) == ["0.5", "1.5", "2.5", "3.5"]
+    assert shown(tt.plot.loadings(model, mode=0).xaxis) == ["a", r"b\$", "c"]
+    labels = np.array(["low", "middle", "highest"])[np.argmax(X.values[:, :, 0], axis=1)]
+    classes = tt.TensorClassifier(rank=1).fit(X.values[:, :, 0], labels)
+    assert shown(tt.plot.coefficients(classes).xaxis) == list(classes.classes_)
+    counted = tt.TensorRegressor(rank=1).fit(X.values, y)
+    assert {"0", "1", "2"} <= set(shown(tt.plot.coefficients(counted).yaxis))

@@ -177,6 +177,16 @@ def test_every_kind_of_fit_has_a_report(kind, tmp_path):
     assert ("Covariates are not shrunk" in text) <= (kind not in {single_fit, replicate_fit})
 
 
+def test_samples_of_two_classes_are_shown_with_their_class(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    labels = np.where(X[:, 0] + rng.normal(size=60) > 0, "ill", "well")
+    model = tt.TensorClassifier(robust="truncate:tau=0.2", rank=1).fit(X, labels)
+    page = model.report(tmp_path / "report.html", X, labels, folds=0).read_text(encoding="utf-8")
+    table = page[page.index("Who was cut</h2>") :]
+    assert table.count("<td>ill</td>") + table.count("<td>well</td>") == 50
+
+
 @pytest.mark.slow
 def test_a_report_comes_with_covariates_and_weights(tmp_path):
     X, y = heavy(80)

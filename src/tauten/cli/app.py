@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import io
 import os
 import sys
@@ -52,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = 0
     try:
         with _warnings_told():
-            options = parser().parse_args(arguments)
+            options = _options(arguments)
             options.run(options)
             sys.stdout.flush()
     except SystemExit as end:  # argparse, after --help and --version
@@ -84,8 +85,19 @@ def parser() -> Parser:
     for module in COMMANDS:
         command = module.add(commands)
         command.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, command=command)
     return top
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    """Arguments as options; what the command does not know is its error, not that of all."""
+    options, unknown = parser().parse_known_args(arguments)
+    if unknown:
+        known = [flag for action in options.command._actions for flag in action.option_strings]
+        near = difflib.get_close_matches(unknown[0], known, 1)
+        hint = f": did you mean {near[0]}?" if near else ""
+        options.command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    return options
 
 
 @contextlib.contextmanager
@@ -104,7 +116,10 @@ def _warnings_told() -> Iterator[None]:
 def _words(error: object) -> str:
     """A message on one line, of a length that is read."""
     named = isinstance(error, BAD_INPUT + FAILURES + (Warning,)) and str(error)
-    text = " ".join((str(error) if named else f"{type(error).__name__}: {error}").split())
+    told = str(error) if named else f"{type(error).__name__}: {error}"
+    if isinstance(error, OSError) and error.filename and error.strerror:  # without its number
+        told = f"{error.strerror}: {str(error.filename)!r}"
+    text = " ".join(told.split())
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
 
 

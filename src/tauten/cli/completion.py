@@ -47,7 +47,7 @@ def add(commands: Any) -> Parser:
         epilog=EPILOG,
     )
     command.add_argument("shell", choices=tuple(SCRIPTS))
-    command.set_defaults(commands=commands.choices)
+    command.set_defaults(commands=commands)
     return command
 
 
@@ -56,9 +56,9 @@ def run(options: argparse.Namespace) -> None:
     sys.stdout.write(SCRIPTS[options.shell](options.commands))
 
 
-def _bash(commands: dict[str, Parser]) -> str:
+def _bash(commands: Any) -> str:
     values, options = [], []
-    for name, command in commands.items():
+    for name, command in commands.choices.items():
         flags = [flag for action in _shown(command) for flag in action.option_strings]
         options.append(f"                {name}) words='{' '.join(flags)}' ;;")
         for action in filter(_values, _shown(command)):
@@ -66,21 +66,21 @@ def _bash(commands: dict[str, Parser]) -> str:
                 words = " ".join(_values(action))
                 values.append(f"            '{name} {before}') words='{words}' ;;")
     return BASH.format(
-        commands=" ".join(commands), values="\n".join(values), options="\n".join(options)
+        commands=" ".join(commands.choices), values="\n".join(values), options="\n".join(options)
     )
 
 
-def _zsh(commands: dict[str, Parser]) -> str:
+def _zsh(commands: Any) -> str:
     return ZSH + _bash(commands)
 
 
-def _fish(commands: dict[str, Parser]) -> str:
+def _fish(commands: Any) -> str:
     lines = ["complete -c tauten -n __fish_use_subcommand -f -l version -l help"]
-    for name, command in commands.items():
-        about = shlex.quote(command.description or "")
-        lines.append(f"complete -c tauten -n __fish_use_subcommand -f -a {name} -d {about}")
-        for action in _shown(command):
-            lines.append(" ".join(_fish_parts(name, action)))
+    for about in commands._choices_actions:
+        told = f"-f -a {about.dest} -d {shlex.quote(about.help)}"
+        lines.append(f"complete -c tauten -n __fish_use_subcommand {told}")
+        for action in _shown(commands.choices[about.dest]):
+            lines.append(" ".join(_fish_parts(about.dest, action)))
     return "\n".join(lines) + "\n"
 
 
@@ -90,9 +90,16 @@ def _fish_parts(name: str, action: argparse.Action) -> Iterator[str]:
         yield f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}"
     if action.option_strings and action.nargs != 0:
         yield "-r"
-    if _values(action):
-        yield f"-f -a {shlex.quote(' '.join(_values(action)))}"
-    yield f"-d {shlex.quote(action.help or '')}"
+    if values := _values(action):
+        yield f"-f -a {shlex.quote(' '.join(values))}"
+    if action.option_strings:  # fish says it of the values as well
+        yield f"-d {shlex.quote(_briefly(action))}"
+
+
+def _briefly(action: argparse.Action) -> str:
+    """The help of an option, up to where it lists the values that are offered anyway."""
+    text = (action.help or "").partition(" (")[0]
+    return text.partition(":")[0] if _values(action) else text
 
 
 def _shown(command: Parser) -> list[argparse.Action]:

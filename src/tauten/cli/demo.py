@@ -23,7 +23,13 @@ def add(commands: Any) -> Parser:
         description=" ".join((demo.__doc__ or "").split()),
         epilog=EPILOG,
     )
-    command.add_argument("-o", "--output", metavar="FOLDER", default="demo-output")
+    command.add_argument(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        default="demo-output",
+        help="where to write (default: demo-output)",
+    )
     command.add_argument("--n", type=int, default=800, help="number of samples (default: 800)")
     return command
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import Any
 
 from .. import io, report
 from ..estimators import TensorClassifier, TensorPCA, TensorRegressor
 from ..init import STARTS
+from ..io.dataset import AUTO
+from ..io.folders import FOLDER, NAME
 from ..losses import Loss
 from ..robust import Robustifier
 from ..solver import Solver
@@ -20,6 +23,7 @@ from .options import (
     note,
     rank,
     read,
+    seed,
     shaped,
 )
 
@@ -27,7 +31,7 @@ EPILOG = """examples:
   tauten fit data.npz --x X --y y --model model.npz --report report.html
   tauten fit table.csv --y price --shape 8,8 --rank 2
   tauten fit images/ --classify --size 32x32 --model model.npz
-  tauten fit scans/ --y patients.csv:age --match file --covariates sex
+  tauten fit scans/ --y patients.csv:age --match file --covariates patients.csv:weight
   tauten fit tensor.npy --pca --rank 3,3,2
 """
 
@@ -46,14 +50,21 @@ def add(commands: Any) -> Parser:
     kind.add_argument("--pca", action="store_true", help="no y: the low-rank part of x itself")
     model = command.add_argument_group("the model")
     model.add_argument("--replicates", action="store_true", help="with --pca: axis 0 holds copies")
-    model.add_argument("--rank", type=rank, default="auto", help="auto, cv, 2 or 2,2,1")
+    model.add_argument(
+        "--rank", type=rank, default="auto", help="auto, cv, 2 or 2,2,1 (default: auto)"
+    )
     model.add_argument("--no-intercept", action="store_true", help="leave the intercept out")
-    model.add_argument("--seed", type=int, default=0, help="of what is random (default: 0)")
+    model.add_argument("--seed", type=seed, default=0, help="of what is random (default: 0)")
     _add_parts(command)
     output = command.add_argument_group("output")
     output.add_argument("--model", metavar="FILE", help="write the model, for tauten predict")
     output.add_argument("--report", metavar="FILE", help="write a report, one HTML page")
-    output.add_argument("--folds", type=int, default=3, help="of the report's held-out errors")
+    output.add_argument(
+        "--folds",
+        type=int,
+        default=3,
+        help="of the report's held-out errors; 0 for none (default: 3)",
+    )
     output.add_argument("--verbose", action="store_true", help="tell every iteration")
     output.add_argument("--quiet", action="store_true", help="tell nothing but the summary")
     return command
@@ -64,15 +75,12 @@ def _add_parts(command: Parser) -> None:
     families = {"robust": Robustifier, "loss": Loss, "solver": Solver}
     values = {name: sorted(family.registry) for name, family in families.items()}
     values["init"] = sorted({name for starts in STARTS.values() for name in starts})
+    about = {"robust": "robust gradient", "loss": "loss", "solver": "steps", "init": "start"}
     for name, known in values.items():
-        command.suggest(
-            f"--{name}",
-            values=["auto", *(value for value in known if value != "auto")],
-            metavar="NAME",
-            help=f"auto, or one of {', '.join(known)}; parameters as NAME:KEY=VALUE"
-            if name in families
-            else f"start: auto, or one of {', '.join(known)}",
-        )
+        choices = ["auto", *(value for value in known if value != "auto")]
+        parameters = "; parameters as NAME:KEY=VALUE" if name in families else ""
+        told = f"{about[name]}: {', '.join(choices)}{parameters} (default: auto)"
+        command.suggest(f"--{name}", values=choices, metavar="NAME", help=told)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -80,14 +88,9 @@ def run(options: argparse.Namespace) -> None:
     model = _model(options)
     check_outputs(options.model, inputs=[options.data])
     if options.report:
-        report.check_possible(options.report)
+        report.check_possible(options.report, options.folds)
         check_outputs(options.report, inputs=[options.data])
-    data = read(options, **({"y": None} if options.pca else {}))
-    if data.y is None and not options.pca:
-        raise ValueError(
-            f"no responses in {options.data!r}: say where they are with --y NAME, --y FILE or "
-            f"--y FILE:NAME, or look for structure in x itself with --pca"
-        )
+    data = _read(options)
     note(options, f"{options.data}: {shaped(data.X.shape)}; fitting")
     given = _given(data)
     model.fit(data.X, data.y, **given)
@@ -99,7 +102,8 @@ def run(options: argparse.Namespace) -> None:
         io.save(model, options.model)
         note(options, f"model: {options.model}")
     if options.report:
-        note(options, f"writing the report, with held-out errors of {options.folds} folds")
+        held_out = f", with held-out errors of {options.folds} folds" if options.folds else ""
+        note(options, f"writing the report{held_out}")
         names = None if options.pca and not options.replicates else data.names
         told = {**given, "sample_names": names, "folds": options.folds}
         model.report(options.report, data.X, data.y, **told)
@@ -121,10 +125,29 @@ def _model(options: argparse.Namespace) -> Any:
             raise ValueError("--replicates goes with --pca only")
         kind = TensorClassifier if options.classify else TensorRegressor
         return kind(fit_intercept=not options.no_intercept, **parameters)
-    for name in ("loss", "no_intercept", "weights", "covariates", "match"):
-        if getattr(options, name):
+    for name in ("y", "loss", "no_intercept", "weights", "covariates", "match"):
+        if getattr(options, name) not in (None, False, AUTO):
             raise ValueError(f"--{name.replace('_', '-')} does not go with --pca: leave it out")
     return TensorPCA(replicates=options.replicates, **parameters)
+
+
+def _read(options: argparse.Namespace) -> io.Dataset:
+    """Samples, and responses of the kind that the model is for."""
+    data = read(options, **({"y": None} if options.pca else {}))
+    if options.pca:
+        return data
+    if data.y is None:
+        raise ValueError(
+            f"no responses in {options.data!r}: say where they are with --y NAME, --y FILE or "
+            f"--y FILE:NAME, or look for structure in x itself with --pca"
+        )
+    if data.y.dtype.kind not in "biuf" and not options.classify:
+        held = str(data.y.flat[0])
+        raise ValueError(f"y holds text such as {held!r:.40}: if these are classes, add --classify")
+    own = options.y in (AUTO, FOLDER, NAME)
+    if os.path.isdir(options.data) and not own and not options.match:
+        note(options, "y is taken in the order of the files' names; --match finds rows by name")
+    return data
 
 
 def _given(data: io.Dataset) -> dict[str, Any]:

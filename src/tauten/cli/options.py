@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
         action.suggestions = list(values)
 
 
-def numbers(text: str) -> tuple[int, ...]:
+def numbers(text: str, what: str = "a list of sizes such as 8,8") -> tuple[int, ...]:
     """Read whole numbers parted by commas or x: ``"8,8"`` or ``"8x8"``.
 
     Examples
@@ -47,23 +47,31 @@ def numbers(text: str) -> tuple[int, ...]:
     except ValueError:
         found = ()
     if not found or any(p == 0 or p < -1 for p in found):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of sizes such as 8,8")
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
     return found
 
 
 def size(text: str) -> tuple[int, int]:
     """Read a height and a width: ``"32x24"``, or ``"32"`` for a square."""
-    found = numbers(text)
+    what = "a height and a width such as 32x32"
+    found = numbers(text, what)
     if len(found) > 2 or min(found) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a height and width such as 32x32")
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
     return found[0], found[-1]
+
+
+def seed(text: str) -> int:
+    """Read a whole number that is not negative."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
 
 
 def rank(text: str) -> str | int | tuple[int, ...]:
     """Read a rank: ``auto``, ``cv``, one for all modes or one per mode."""
     if text in {"auto", "cv"}:
         return text
-    found = numbers(text)
+    found = numbers(text, "auto, cv, a rank such as 2 or one per mode such as 2,2,1")
     return found[0] if len(found) == 1 else found
 
 
@@ -81,8 +89,8 @@ def add_data(command: Parser, *, responses: bool) -> None:
     if responses:
         add("--y", metavar="NAME", default=AUTO, help="the responses: NAME, FILE or FILE:NAME")
         add("--weights", metavar="NAME", help="weights of the samples")
-        add("--match", metavar="COLUMN", help="column of y's file that names the samples")
-    add("--covariates", metavar="NAMES", help="vector covariates: NAME,NAME or FILE:NAME")
+    add("--covariates", metavar="NAMES", help="vector covariates: NAME,NAME or FILE:NAME,NAME")
+    add("--match", metavar="COLUMN", help="column of such a FILE that names the samples")
     add("--names", metavar="NAME", help="names of the samples")
     add("--ignore", metavar="NAMES", help="columns of a CSV to leave out of x")
     add("--shape", type=numbers, metavar="P1,P2,..", help="shape of each sample, of a CSV's rows")

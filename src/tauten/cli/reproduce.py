@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from ..experiments import NAMES, ProgressBar, reproduce
-from .options import Parser, note
+from .options import Parser, note, seed
 
 EPILOG = """examples:
   tauten reproduce --quick                         # a first look, in minutes
@@ -29,15 +29,32 @@ def add(commands: Any) -> Parser:
         "names", values=["all", *NAMES], nargs="*", metavar="NAME", help=f"all, {', '.join(NAMES)}"
     )
     add = command.add_argument
-    add("--reading", nargs="+", choices=("unit", "ones"), default=["unit"], help="of A*")
-    add("--tuning", nargs="+", choices=("paper", "converged"), default=["paper"], help="of steps")
+    add(
+        "--reading",
+        nargs="+",
+        choices=("unit", "ones"),
+        default=["unit"],
+        help="scale of A* (default: unit)",
+    )
+    add(
+        "--tuning",
+        nargs="+",
+        choices=("paper", "converged"),
+        default=["paper"],
+        help="of the steps (default: paper)",
+    )
     add("--replications", type=int, default=200, help="of each cell (default: 200)")
     add("--splits", type=int, default=50, help="of the images (default: 50)")
-    add("--seed", type=int, default=0, help="default: 0")
+    add("--seed", type=seed, default=0, help="of the draws (default: 0)")
     add("--jobs", type=int, default=1, help="processes (default: 1)")
     add("--quick", action="store_true", help="a part of each grid, six replications at most")
     add("--data", metavar="PATH", help="images of the CT study; without, they are simulated")
-    add("--out", metavar="FOLDER", default="reproduction", help="default: reproduction")
+    add(
+        "--out",
+        metavar="FOLDER",
+        default="reproduction",
+        help="to write to (default: reproduction)",
+    )
     add("--quiet", action="store_true", help="no progress")
     return command
 

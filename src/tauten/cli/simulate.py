@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import datasets
-from .options import Parser, check_outputs, numbers, rank
+from .options import Parser, check_outputs, numbers, rank, seed
 from .output import check_kind, columns, rows, write
 
 EPILOG = """examples:
@@ -29,20 +29,30 @@ def add(commands: Any) -> Parser:
         epilog=EPILOG,
     )
     add = command.add_argument
-    add("--model", choices=MODELS, default="I", help="default: I")
+    add("--model", choices=MODELS, default="I", help="of the paper (default: I)")
     add("--n", type=int, default=500, help="number of samples (default: 500)")
-    add("--shape", type=numbers, default=(10, 10, 10), metavar="P1,P2,..", help="of A*")
-    add("--rank", type=rank, default=1, help="of A*: 1, or others with --reading random")
-    command.suggest("--reading", values=["unit", "ones", "random"], default="unit", help="of A*")
-    add("--norm", type=float, help="Frobenius norm of A*")
-    add("--covariates", default="normal", help="distribution of X")
-    add("--noise", default="normal", help="distribution of the noise")
-    add("--contamination", type=float, default=0.0, help="share of outliers")
-    command.suggest(
-        "--kind", values=["adversarial", "random"], default="adversarial", help="of outliers"
+    add(
+        "--shape",
+        type=numbers,
+        default=(10, 10, 10),
+        metavar="P1,P2,..",
+        help="of A* (default: 10,10,10)",
     )
-    add("--seed", type=int, default=0, help="default: 0")
-    add("-o", "--output", metavar="FILE", help=".npz (with the truth) or .csv file")
+    add("--rank", type=rank, default=1, help="of A*: 1, or others with --reading random")
+    readings = "scale of A*: unit, factors of norm 1; ones, factors of ones; random (default: unit)"
+    command.suggest("--reading", values=["unit", "ones", "random"], default="unit", help=readings)
+    add("--norm", type=float, help="Frobenius norm of A*")
+    add("--covariates", default="normal", help="distribution of X (default: normal)")
+    add("--noise", default="normal", help="distribution of the noise (default: normal)")
+    add("--contamination", type=float, default=0.0, help="share of outliers (default: 0)")
+    command.suggest(
+        "--kind",
+        values=["adversarial", "random"],
+        default="adversarial",
+        help="of outliers: adversarial, random (default: adversarial)",
+    )
+    add("--seed", type=seed, default=0, help="of the draws (default: 0)")
+    add("-o", "--output", metavar="FILE", help=".npz file, with the truth, or .csv")
     return command
 
 

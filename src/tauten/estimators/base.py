@@ -6,7 +6,7 @@ import warnings
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import report
 from .._array import quiet, to_numpy
-from .._checks import check_rank, check_size
+from .._checks import check_generator, check_rank, check_size
 from .._labels import Labels
 from .._log import tell
 from .._progress import counter, reporter
@@ -23,20 +23,51 @@ from ..checkpoint import Checkpoint, Stage, fingerprint
 from ..data import Samples, gather, in_memory
 from ..exceptions import NotConvergedWarning
 from ..inference import Intervals, intervals, loadings
-from ..init import start, tensor_shape
+from ..init import start
+from ..init.base import tensor_shape
 from ..kernels import in_use
+from ..losses import Loss
 from ..problem import Problem
+from ..registry import Registered
+from ..robust import Robustifier
 from ..select import select_rank, select_ridge, select_threshold
 from ..solver import Iteration, Result, Solver
 from ..solver.choice import choose, settled
 from ..tucker import Tucker
 
 PILOT_TOL, PILOT_STEPS = 1e-3, 8  # thresholds need no more
+FAMILIES: dict[str, type[Registered]] = {"robust": Robustifier, "loss": Loss, "solver": Solver}
 FEW = 16  # samples that tell what size entries have
 
 
 class TensorModel(BaseEstimator):
     """What the estimators share: from a problem to a fitted point."""
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the estimator, and of its parts: ``robust__tau``.
+
+        A part that was named, such as ``robust="truncate"``, becomes an object for it.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name.
+
+        Returns
+        -------
+        self : estimator
+
+        Examples
+        --------
+        >>> import tauten as tt
+        >>> tt.TensorRegressor(robust="truncate").set_params(robust__tau=2.0).robust
+        Truncate(tau=2.0)
+        """
+        for part in {name.partition("__")[0] for name in params if "__" in name}:
+            spec = params.get(part, getattr(self, part, None))
+            if part in FAMILIES and isinstance(spec, str):
+                params[part] = FAMILIES[part].get(spec)
+        return super().set_params(**params)
 
     def _solve(
         self, problem: Problem, theta: Tucker | None = None, *, stacklevel: int = 3
@@ -81,7 +112,7 @@ class TensorModel(BaseEstimator):
 
     def _begin(self, problem: Problem, theta: Tucker | None) -> Stage:
         """Choose ranks, a start and, by cross-validation, a threshold and a ridge."""
-        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        rng = check_generator(self.random_state)
         stage = Stage()
         if theta is None:
             theta = start(self.init, problem, self._rank(problem, rng, stage), rng)

@@ -15,7 +15,7 @@ from .._array import Array, namespace, to_numpy
 from .._checks import check_classes, check_number
 from .._labels import coefficient_labels
 from ..data import in_memory
-from ..init import responses_per_parameter
+from ..init.base import responses_per_parameter
 from ..losses import Loss
 from ..problem import Problem
 from ..solver import Result

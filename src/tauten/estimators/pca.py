@@ -12,11 +12,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._array import Array, namespace
-from .._checks import check_tensor
+from .._checks import check_generator, check_tensor
 from .._labels import Labels
 from ..designs import Direct
 from ..inference import Intervals
-from ..init import noise_location
+from ..init.decomposition import noise_location
 from ..losses import Loss
 from ..problem import Problem
 from ..robust import Robustifier
@@ -113,7 +113,7 @@ class TensorPCA(TransformerMixin, TensorModel):
 
     def _noise_location(self, problem: Problem) -> tuple[float, Tucker]:
         """The offset and a start, at the rank of data whose median is zero."""
-        rng = np.random.default_rng(0 if self.random_state is None else self.random_state)
+        rng = check_generator(self.random_state)
         centred = self._gather(None, problem.data.y - np.nanmedian(problem.data.y))
         return noise_location(problem, self._rank(replace(problem, data=centred), rng))
 

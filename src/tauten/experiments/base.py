@@ -55,6 +55,11 @@ class Cell:
         Distributions, see :func:`tauten.datasets.sample`.
     tau : float, optional
         Truncation threshold; None for five-fold cross-validation.
+
+    Examples
+    --------
+    >>> Cell("I", n=500, panel="Model I", series="t:1.5", x=500, noise="t:1.5").key
+    'Model I; t:1.5; 500'
     """
 
     model: str
@@ -93,6 +98,11 @@ class Settings:
     replications, seed : int
     quick : bool
         A part of the grid and few replications.
+
+    Examples
+    --------
+    >>> Settings(reading="ones", replications=20).label
+    'ones-paper'
     """
 
     reading: str = "unit"
@@ -144,6 +154,13 @@ class Experiment:
         Which cells are in a quick run.
     batch : int
         Most replications done, and written, in one piece.
+
+    Examples
+    --------
+    >>> from tauten.experiments import EXPERIMENTS
+    >>> experiment = EXPERIMENTS["exp06"]
+    >>> experiment.figure, len(experiment.grid), experiment.grid[0].n
+    ('Figure 6', 25, 300)
     """
 
     name: str

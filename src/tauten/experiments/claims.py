@@ -32,6 +32,12 @@ class Quantity:
         The region.
     df : float
         Degrees of freedom of the standard error.
+
+    Examples
+    --------
+    >>> slope = Quantity("slope", 0.7, 0.05, low=0.6)
+    >>> round(slope.room, 2), [round(end, 2) for end in slope.interval(0.95)]
+    (2.0, [0.6, 0.8])
     """
 
     label: str
@@ -55,7 +61,13 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the results say about a claim: holds, fails or undecided, and the numbers."""
+    """What the results say about a claim: holds, fails or undecided, and the numbers.
+
+    Examples
+    --------
+    >>> Verdict("holds", (Quantity("slope", 0.7, 0.01, low=0.6, high=0.8),)).numbers
+    ['slope: 0.7 ± 0.01']
+    """
 
     verdict: str
     quantities: tuple[Quantity, ...]
@@ -80,6 +92,13 @@ class Claim:
         Turns results (a :class:`Sample`, or what the CT study found) into quantities.
     means : str
         What exactly is tested.
+
+    Examples
+    --------
+    >>> def slope(results):
+    ...     return [Quantity("slope", results, 0.01, low=0.6, high=0.8)]
+    >>> Claim("rate", "the error falls with n", slope, "a slope of 0.7").judge(0.7).verdict
+    'holds'
     """
 
     name: str
@@ -135,6 +154,12 @@ class Sample:
     errors, settled : dict
         ``(panel, series, x, method)`` to an array of ``‖Â - A*‖²``, or of whether runs settled,
         over the replications, in their order.
+
+    Examples
+    --------
+    >>> sample = Sample({("Model I", "t:1.5", 500, "RGD"): np.array([0.1, 0.2])})
+    >>> sample.panels, sample.series("Model I"), sample.xs("Model I")
+    (['Model I'], ['t:1.5'], [500])
     """
 
     def __init__(

@@ -32,6 +32,11 @@ class Progress:
         Replications of groups of cells.
     seconds_left : float
         Estimated from the tasks timed so far.
+
+    Examples
+    --------
+    >>> Progress("exp02", "unit-paper", done=12, total=24, seconds_left=60.0).total
+    24
     """
 
     experiment: str
@@ -73,6 +78,21 @@ def run(
     callback : callable, optional
         Called with a :class:`Progress` as work gets done: first when one task of each size is done,
         which makes the first estimate of the time.
+
+    Returns
+    -------
+    Results
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tauten.experiments import Cell
+    >>> cell = Cell("IV", n=4, panel="Model IV", series="normal", x=4, tau=5.0)
+    >>> small = Experiment("small", "A small one", "none", (cell,), claims=(), measure="error")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     results = run(small, Settings(replications=1), folder)
+    >>> any(results.missing().values())
+    False
     """
     results = results_file(experiment, settings, folder).read()
     if not any(results.missing().values()):

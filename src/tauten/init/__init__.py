@@ -34,31 +34,23 @@ from .._log import tell
 from ..designs import Covariate, Direct
 from ..problem import Problem
 from ..tucker import Affine, Tucker, degrees_of_freedom
-from .base import Start, tensor_shape, with_linear
-from .decomposition import decompose, noise_location, pseudo_huber
+from .base import Start, responses_per_parameter, tensor_shape, with_linear
+from .decomposition import decompose, pseudo_huber
 from .multistart import random, restarts
 from .nuclear_norm import nuclear, nuclear_literal
-from .thresholding import iht, spectral, tangent
+from .thresholding import iht, spectral
 
 __all__ = [
     "STARTS",
-    "Start",
     "decompose",
-    "default",
-    "degrees_of_freedom",
     "iht",
-    "noise_location",
     "nuclear",
     "nuclear_literal",
     "pseudo_huber",
     "random",
-    "responses_per_parameter",
     "restarts",
     "spectral",
     "start",
-    "tangent",
-    "tensor_shape",
-    "with_linear",
 ]
 
 ENOUGH = 4  # responses per degree of freedom of A
@@ -129,12 +121,6 @@ def default(problem: Problem, rank: Sequence[int]) -> str:
     free = degrees_of_freedom(shape, rank) == math.prod(shape)
     few = responses_per_parameter(problem, rank) < ENOUGH
     return "restarts" if few and not free else problem.design.init
-
-
-def responses_per_parameter(problem: Problem, rank: Sequence[int]) -> float:
-    """How many responses there are to each degree of freedom of A."""
-    free = degrees_of_freedom(tensor_shape(problem), rank)
-    return math.prod(problem.data.y.shape) / free
 
 
 STARTS: dict[type, dict[str, Start]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from .._array import namespace, quiet, to_numpy
 from ..problem import PILOT_SIZE, Problem
 from ..robust import Adaptive, Huber
 from ..robust.huber import score_scale
-from ..tucker import Affine, Tucker
+from ..tucker import Affine, Tucker, degrees_of_freedom
 
 Start = Callable[[Problem, Sequence[int], np.random.Generator], Tucker]
 
@@ -20,6 +21,12 @@ def tensor_shape(problem: Problem) -> tuple[int, ...]:
     """Shape of the coefficient tensor A of a problem."""
     X, y = problem.data.X, problem.data.y
     return tuple(y.shape[1:]) if X is None else (*X.shape[1:], *y.shape[1:])
+
+
+def responses_per_parameter(problem: Problem, rank: Sequence[int]) -> float:
+    """How many responses there are to each degree of freedom of A."""
+    free = degrees_of_freedom(tensor_shape(problem), rank)
+    return math.prod(problem.data.y.shape) / free
 
 
 def tame(problem: Problem, theta: Tucker, *, shrink: bool = True) -> Problem:

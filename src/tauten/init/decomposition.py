@@ -25,6 +25,14 @@ def decompose(
     winsorised at one robust standard deviation and divided by the share of entries that this left
     alone (and that are observed), which undoes the shrinkage to first order; data that have the
     ranks up to rounding need none of that. Of many replicates, the pilot's are looked at.
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("IV", 100, shape=(5, 4, 3), noise="t:1.5", rng=0)
+    >>> model = tt.TensorPCA(rank=1, replicates=True, init="decompose").fit(data.y)
+    >>> tt.metrics.relative_error(model.low_rank_, data.truth) < 0.3
+    True
     """
     Y = to_numpy(problem.data.sample(PILOT_SIZE).y)
     observed = np.isfinite(Y)

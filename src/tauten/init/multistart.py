@@ -89,7 +89,16 @@ def _reweighted(problem: Problem, rng: np.random.Generator) -> Problem:
 
 
 def random(problem: Problem, rank: Sequence[int], rng: np.random.Generator) -> Tucker:
-    """Random orthonormal factors and a random core, of the norm of the model's default start."""
+    """Random orthonormal factors and a random core, of the norm of the model's default start.
+
+    Examples
+    --------
+    >>> import tauten as tt
+    >>> data = tt.datasets.make_model("I", 300, shape=(5, 4), rng=0)
+    >>> model = tt.TensorRegressor(rank=1, init="random", random_state=0).fit(data.X, data.y)
+    >>> tt.metrics.relative_error(model.coef_, data.truth) < 0.2
+    True
+    """
     scale = (decompose if problem.data.X is None else iht)(problem, rank)
     shapes = zip(scale.shape, scale.rank, strict=True)
     factors = [np.linalg.qr(rng.standard_normal((p, r)))[0] for p, r in shapes]

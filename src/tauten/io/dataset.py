@@ -12,6 +12,7 @@ import numpy as np
 
 from .folders import FOLDER, NAME, Folder
 from .limits import DataFileError, reading
+from .references import References, is_pattern, listed, parts
 from .sources import in_memory, open_arrays
 from .table import STDIN, Table
 
@@ -71,15 +72,16 @@ def read(
         are not used otherwise.
     y, covariates, weights, names : str, optional
         Name of an array or column in the same file; ``"file"`` or ``"file:name"`` for one in
-        another; of a table, also a pattern of columns. Several covariates are parted by commas.
+        another; of a table, also a pattern of columns. Several covariates are parted by commas,
+        and ``"file:name,name"`` are of one file.
         In a folder of images or volumes, ``"folder"`` is the subfolder that each lies in, and
         ``"name"`` the file. For y, ``"auto"`` is ``"y"`` or ``"folder"`` where there is such a
         thing, and None leaves it out.
     ignore : str, optional
         Patterns of columns of the table to leave out of x.
     match : str, optional
-        Column of the other file of `y` that names the samples: its rows may then come in any
-        order, and others may be among them.
+        Column that names the samples, of the other files of `y`, `covariates` and `weights`: their
+        rows may then come in any order, and others may be among them.
     shape : sequence of int, optional
         Shape of each sample, where rows of a table or matrix are tensors; one of them may be -1.
     size : sequence of int, optional
@@ -108,49 +110,44 @@ def read(
     source = open_arrays(path, size=size)
     if y == AUTO:
         y = next((name for name in ("y", FOLDER) if name in source), None)
-    asked = [key for text in (y, covariates, weights, names) if text for key in _parts(text)]
-    own = [key for key in asked if key in source or _is_pattern(source, key)]
+    asked = [key for text in (y, covariates, weights, names) if text for key in parts(text)]
+    own = [key for key in asked if key in source or is_pattern(source, key)]
     with reading("the standard input" if path == STDIN else path):
-        X = _samples(source, x, [*own, *_parts(ignore)])
+        X = _samples(source, x, [*own, *parts(ignore)])
         X = X if shape is None else _reshaped(X, tuple(shape))
     n = X.shape[0] if len(X.shape) else 1
-    known = _names(source, path, names, n)
-    response = None if y is None else _flat(_response(source, path, y, match, known), n)
-    Z = None if covariates is None else _columns(source, path, covariates)
-    weight = None if weights is None else _flat(_find(source, path, weights), n)
+    known = _names(References(source, path), names, n)
+    of = References(source, path, match, known)
+    if match is not None and not any(map(of.elsewhere, (y, covariates, weights))):
+        raise DataFileError("match needs y, covariates or weights of another file: FILE:COLUMN")
+    response = None if y is None else _flat(of.find(y), n)
+    Z = None if covariates is None else of.columns(covariates)
+    weight = None if weights is None else _flat(of.find(weights), n)
     return Dataset(X, response, Z, weight, known)
-
-
-def _parts(text: str | None) -> list[str]:
-    return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
 def _samples(source: Mapping[str, Any], x: str | None, used: Sequence[str]) -> Any:
     if isinstance(source, Table):
-        return source.matrix(_parts(x), used)
+        return source.matrix(parts(x), used)
     if x is None:
         left = [name for name in source if name not in used and name not in {FOLDER, NAME}]
         x = "X" if "X" in left else left[0] if len(left) == 1 else None
     if x is None or x not in source:
         asked = "no array is called 'X'" if x is None else f"it has no array {x!r}"
-        raise DataFileError(f"{asked}: choose x from {_listed(source)}")
+        raise DataFileError(f"{asked}: choose x from {listed(source)}")
     return source[x]
-
-
-def _is_pattern(source: Mapping[str, Any], key: str) -> bool:
-    return isinstance(source, Table) and "*" in key
-
-
-def _listed(source: Mapping[str, Any]) -> str:
-    names = [name or "(its only array)" for name in source]
-    return ", ".join(names[:20]) + (", …" if len(names) > 20 else "") or "(there are none)"
 
 
 def _reshaped(X: Any, shape: tuple[int, ...]) -> Any:
     if tuple(X.shape[1:]) == shape:
         return X
+    if tuple(X.shape) == shape:  # one sample, such as an image
+        return in_memory(X)[None]
     if len(X.shape) != 2:
-        raise DataFileError(f"its samples have the shape {tuple(X.shape[1:])}, not {shape}")
+        raise DataFileError(
+            f"its samples have the shape {tuple(X.shape[1:])}, not {shape}, and are no rows that "
+            f"could be reshaped"
+        )
     entries, known = math.prod(X.shape[1:]), math.prod(p for p in shape if p != -1)
     fits = entries % known == 0 if shape.count(-1) == 1 else entries == known
     if not fits or shape.count(-1) > 1:
@@ -161,74 +158,15 @@ def _reshaped(X: Any, shape: tuple[int, ...]) -> Any:
     return in_memory(X).reshape(X.shape[0], *shape)
 
 
-def _find(source: Mapping[str, Any], path: str, reference: str) -> np.ndarray:
-    """The array that a reference ``"name"``, ``"file"`` or ``"file:name"`` stands for."""
-    if isinstance(source, Table) and _is_pattern(source, reference):
-        with reading(path):
-            return source.matrix([reference], [])
-    if reference in source:
-        with reading(path):
-            return in_memory(source[reference])
-    file, colon, name = reference.rpartition(":")
-    if not (colon and os.path.exists(file)):
-        file, name = reference, ""
-    if not os.path.exists(file):
-        raise DataFileError(
-            f"{path!r} holds no {reference!r}, nor is there such a file; it holds {_listed(source)}"
-        )
-    other = open_arrays(file)
-    with reading(file):
-        if not name and len(other) == 1:
-            (name,) = other
-        if name not in other:
-            raise DataFileError(
-                f"it has no array or column {name!r}: write {file}:NAME, with a name from "
-                f"{_listed(other)}"
-            )
-        return in_memory(other[name])
-
-
-def _names(source: Mapping[str, Any], path: str, names: str | None, n: int) -> list[str] | None:
-    if names is None and isinstance(source, Folder):
+def _names(find: References, names: str | None, n: int) -> list[str] | None:
+    if names is None and isinstance(find.source, Folder):
         names = NAME
     if names is None:
         return None
-    found = [str(name) for name in np.ravel(_find(source, path, names))]
+    found = [str(name) for name in np.ravel(find.find(names))]
     if len(found) != n:
         raise DataFileError(f"names must be {n}, one per sample; {names!r} has {len(found)}")
     return found
-
-
-def _response(
-    source: Mapping[str, Any], path: str, y: str, match: str | None, names: list[str] | None
-) -> np.ndarray:
-    values = _find(source, path, y)
-    if match is None:
-        return values
-    file = y.rpartition(":")[0]
-    if names is None or not os.path.exists(file):
-        raise DataFileError(
-            "match needs samples with names, and y as FILE:COLUMN of a table that names them"
-        )
-    rows = {str(name): k for k, name in enumerate(_find({}, file, f"{file}:{match}"))}
-    try:
-        return values[[_row(rows, name) for name in names]]
-    except KeyError as error:
-        raise DataFileError(f"column {match!r} of {file!r} has no row for {error}") from error
-
-
-def _row(rows: Mapping[str, int], name: str) -> int:
-    """The row of a sample, by its name, that of its file, or this without what ends it."""
-    base = name.rpartition("/")[2]
-    for key in (name, base, base.partition(".")[0]):
-        if key in rows:
-            return rows[key]
-    raise KeyError(name)
-
-
-def _columns(source: Mapping[str, Any], path: str, covariates: str) -> np.ndarray:
-    found = [_find(source, path, part) for part in _parts(covariates)]
-    return np.column_stack(found)
 
 
 def _flat(y: np.ndarray, n: int) -> np.ndarray:

@@ -66,6 +66,11 @@ def _stack(files: Sequence[Path], size: Sequence[int] | None, volumes: bool) -> 
     for k, file in enumerate(files):
         with reading(file):
             sample = read_volume(file) if volumes else read_image(file, size)
+            if size is not None and sample.shape != tuple(size):
+                raise DataFileError(
+                    f"its shape is {sample.shape}, not {tuple(size)}: only images are resized; "
+                    f"resample volumes beforehand"
+                )
             if samples is None:
                 check_memory("the folder", 4 * len(files) * sample.size)
                 samples = np.empty((len(files), *sample.shape), np.float32)

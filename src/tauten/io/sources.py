@@ -76,7 +76,7 @@ def open_arrays(
             return {"": read_image(path, size)}
         opener = OPENERS.get(os.path.splitext(name)[1])
         if opener is None:
-            known = ", ".join(OPENERS)
+            known = ", ".join((*OPENERS, *VOLUMES, *IMAGES))
             raise DataFileError(f"files are told by the ends of their names; known are {known}")
         return opener(path)
 

@@ -11,6 +11,9 @@ import numpy as np
 # white; black and yellow, which do not, are left out.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
 BLUE, ORANGE = PALETTE[0], PALETTE[3]
+MOST_PLACES = 20  # ticks with names
+SHORT = 5  # letters of names that stand side by side below an axis
+Places = list[str] | None
 
 
 def new_axes(ax: Any, size: tuple[float, float]) -> Any:
@@ -55,11 +58,22 @@ def name_of(name: object, *, longest: int = 28) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def integer_axis(axis: Any) -> None:
-    """Put ticks at whole numbers only."""
+def integer_axis(axis: Any, places: Places = None) -> None:
+    """Put ticks at whole numbers only; where these have names, at all that there is room for."""
     from matplotlib.ticker import MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
+    most = 8 if places is None else MOST_PLACES
+    axis.set_major_locator(MaxNLocator(nbins=most, integer=True, min_n_ticks=1))
+    if places is None:
+        return
+
+    def told(value: float, _: Any) -> str:
+        k = round(value)
+        return places[k].replace("$", r"\$") if k == value and 0 <= k < len(places) else ""
+
+    axis.set_major_formatter(told)
+    if axis.axis_name == "x" and max(map(len, places)) > SHORT:
+        axis.set_tick_params(rotation=90)
 
 
 def fitted(model: Any, attribute: str, why: str = "") -> Any:
@@ -87,6 +101,24 @@ def mode_names(model: Any, order: int, names: Sequence[str] | None) -> list[str]
     if outputs and getattr(getattr(model, "loss_", None), "one_hot", False):
         return [*found, "class"]
     return found + [f"response mode {k + 1}" if outputs > 1 else "response" for k in range(outputs)]
+
+
+def mode_places(model: Any, shape: Sequence[int]) -> list[Places]:
+    """Names of the places along each mode of A: coordinates, classes, or None."""
+    coef = getattr(model, "coef_", model)
+    coords = getattr(coef, "coords", {})
+    if coords:
+        return [_names(coords[dim].values) if dim in coords else None for dim in coef.dims]
+    classes = getattr(model, "classes_", ())  # the last mode, where there are more than two
+    last = len(classes) > 2
+    return [*[None] * (len(shape) - last), *[_names(classes)][:last]]
+
+
+def _names(values: Any) -> list[str]:
+    values = np.asarray(values)
+    if values.dtype.kind == "M":
+        return [str(day) for day in np.datetime_as_string(values, unit="auto")]
+    return [f"{v:.4g}" if values.dtype.kind == "f" else name_of(v, longest=14) for v in values]
 
 
 def numbers(name: str, x: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._axes import BLUE, frame, ink, integer_axis, new_axes, plain_text
+from ._axes import BLUE, Places, frame, ink, integer_axis, new_axes, plain_text
 
 MOST_BARS = 40
 WIDEST = 5.0  # longer against broader: an image beyond is stretched, or it would be a thread
@@ -30,6 +30,7 @@ def draw_tensor(
     *,
     ax: Any,
     bars: np.ndarray | None = None,
+    places: Sequence[Places] | None = None,
 ) -> Any:
     """Draw a tensor; modes of length one are left out.
 
@@ -43,17 +44,24 @@ def draw_tensor(
     ax : Axes, optional
     bars : array (2, p_1, ..., p_d), optional
         Ends of intervals, drawn where the tensor is a vector.
+    places : sequence, optional
+        Names of the places along each mode, or None where they are counted from 0.
     """
     kept = [k for k, p in enumerate(tensor.shape) if p > 1] or [0]
-    names = [names[k] for k in kept]
+    names, places = [names[k] for k in kept], [places[k] if places else None for k in kept]
     shape = [tensor.shape[k] for k in kept]
     tensor = tensor.reshape(shape)
     if tensor.ndim == 1:
         ends = None if bars is None else bars.reshape(2, *shape)
-        return _vector(tensor, names[0], new_axes(ax, (6.0, 3.2)), look.label, ends)
+        ax = _vector(tensor, names[0], new_axes(ax, (6.0, 3.2)), look.label, ends)
+        integer_axis(ax.xaxis, places[0])
+        return ax
     if tensor.ndim == 2:
-        return _image(tensor, names, new_axes(ax, (5.0, 4.0)), look)
-    return _wall(tensor, names, new_axes(ax, (7.0, 6.0)), look)
+        ax = _image(tensor, names, new_axes(ax, (5.0, 4.0)), look)
+        integer_axis(ax.yaxis, places[0])
+        integer_axis(ax.xaxis, places[1])
+        return ax
+    return _wall(tensor, names, places, new_axes(ax, (7.0, 6.0)), look)
 
 
 def _vector(x: np.ndarray, name: str, ax: Any, label: str, ends: np.ndarray | None) -> Any:
@@ -69,7 +77,6 @@ def _vector(x: np.ndarray, name: str, ax: Any, label: str, ends: np.ndarray | No
         ax.fill_between(places, *ends, color=BLUE, alpha=0.25, linewidth=0)
     if len(x) == 1:
         ax.set_xlim(-2, 2)  # one bar need not fill the picture
-    integer_axis(ax.xaxis)
     frame(ax, xlabel=name, ylabel=label)
     plain_text([ax.xaxis.label])
     return ax
@@ -83,8 +90,6 @@ def _image(x: np.ndarray, names: Sequence[str], ax: Any, look: Look) -> Any:
         interpolation="nearest",
         **look.colours,
     )
-    for axis in (ax.xaxis, ax.yaxis):
-        integer_axis(axis)
     return _finish(ax, picture, names, look.label)
 
 
@@ -95,7 +100,9 @@ def _finish(ax: Any, picture: Any, names: Sequence[str], label: str) -> Any:
     return ax
 
 
-def _wall(x: np.ndarray, names: Sequence[str], ax: Any, look: Look) -> Any:
+def _wall(
+    x: np.ndarray, names: Sequence[str], places: Sequence[Places], ax: Any, look: Look
+) -> Any:
     """Slices along all modes but the two longest, side by side."""
     rows, columns = sorted(sorted(range(x.ndim), key=lambda k: -x.shape[k])[:2])
     rest = [k for k in range(x.ndim) if k not in (rows, columns)]
@@ -106,7 +113,9 @@ def _wall(x: np.ndarray, names: Sequence[str], ax: Any, look: Look) -> Any:
     picture = ax.imshow(np.ma.masked_invalid(wall), interpolation="nearest", **look.colours)
     ax.set_aspect("equal" if max(wall.shape) <= 2 * min(wall.shape) else "auto")
     for corner, *place in zip(corners, *index, strict=True):
-        _slice_frame(ax, corner, slices.shape[1:], ", ".join(map(str, place)))
+        known = zip([places[k] for k in rest], place, strict=True)
+        told = [str(i) if names_of is None else names_of[i] for names_of, i in known]
+        _slice_frame(ax, corner, slices.shape[1:], ", ".join(told))
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     shown = "" if len(chosen) == len(slices) else f" ({len(chosen)} of {len(slices)})"

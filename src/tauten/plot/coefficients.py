@@ -18,6 +18,7 @@ from ._axes import (
     integer_axis,
     legend,
     mode_names,
+    mode_places,
     new_axes,
     plain_text,
 )
@@ -83,7 +84,8 @@ def coefficients(
         tensor = np.where(bars[0] * bars[1] > 0, tensor, np.nan)
     colours = {"cmap": SIGNED, "norm": Normalize(-largest, largest)}
     look = Look("coefficient", colours, max_slices)
-    return draw_tensor(tensor, mode_names(model, tensor.ndim, names), look, ax=ax, bars=bars)
+    told = mode_names(model, tensor.ndim, names), mode_places(model, tensor.shape)
+    return draw_tensor(tensor, told[0], look, ax=ax, bars=bars, places=told[1])
 
 
 def loadings(
@@ -138,7 +140,7 @@ def loadings(
     ax.axhline(0.0, color=ink(), linewidth=0.8, alpha=0.6)
     for r in range(factor.shape[1]):
         _column(ax, factor, r, found)
-    integer_axis(ax.xaxis)
+    integer_axis(ax.xaxis, mode_places(model, theta.shape)[mode])
     frame(ax, xlabel=mode_names(model, theta.order, names)[mode], ylabel="loading")
     plain_text([ax.xaxis.label])
     if factor.shape[1] > 1:

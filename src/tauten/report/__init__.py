@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _html
+from .._checks import check_number
 from .._files import check_writable
 from .describe import describe, describe_array
 from .fit import Fit
@@ -70,7 +71,7 @@ def write(
     ...     "Who was cut" in page.read_text(encoding="utf-8")
     True
     """
-    check_possible(path)
+    check_possible(path, folds)
     import matplotlib as mpl
     import matplotlib.style
 
@@ -89,8 +90,11 @@ def write(
     return _html.write(path, page)
 
 
-def check_possible(path: str | os.PathLike[str]) -> None:
+def check_possible(path: str | os.PathLike[str], folds: int) -> None:
     """Raise if a report could not be drawn or written: before a fit, or the report's own work."""
+    check_number("folds", folds, integer=True, zero=True)
+    if folds == 1:
+        raise ValueError("folds must be 0, for none, or at least 2; got 1")
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

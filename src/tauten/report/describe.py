@@ -36,15 +36,14 @@ def describe(model: Any) -> str:
     if not hasattr(model, "tucker_"):
         fitted = f", fitted to samples of shape {words.shape(s)}" if (s := _shape(model)) else ""
         return f"{model!r}{fitted or ', not fitted'}"
-    end = "converged" if model.result_.converged else "NOT converged"
     lines = [
         _head(model),
         words.rank_choice(model),
         *words.thresholds(model),
-        f"{end} after {model.n_iter_} iterations: {model.result_.reason}.",
+        _end(model),
         _cuts(model),
     ]
-    return "\n".join(lines)
+    return "\n".join(filter(None, lines))
 
 
 def _shape(model: Any) -> tuple[int, ...] | None:
@@ -62,14 +61,23 @@ def _head(model: Any) -> str:
     elif model.intercept_.ndim:
         told.append(f"responses {words.shape(model.intercept_.shape)}")
     if len(model.covariate_coef_):
-        told.append(f"{len(model.covariate_coef_)} covariate(s)")
+        count = len(model.covariate_coef_)
+        told.append(f"{count} covariate{'s'[: count > 1]}")
     return "; ".join([*told, f"loss {model.loss_.name}"])
+
+
+def _end(model: Any) -> str:
+    if model.result_.converged:
+        return f"converged after {model.n_iter_} iterations: {model.result_.reason}."
+    return f"NOT converged: {model.result_.reason.removeprefix('not converged ')}."
 
 
 def _cuts(model: Any) -> str:
     cut = model.influence_
-    if len(cut) == 1:
-        return f"{cut[0]:.1%} of the gradient was cut away."
+    if len(cut) == 1:  # at the end nothing is left of the one gradient, however little was bent
+        return ""
+    if not cut.any():
+        return "No sample was cut."
     return (
         f"{np.mean(cut > words.HALF):.0%} of the samples lost more than half of their gradient, "
         f"most of all sample {int(np.argmax(cut))} (counted from 0)."

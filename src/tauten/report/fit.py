@@ -53,10 +53,7 @@ class Fit:
     ) -> Fit:
         """Check everything before any work is done."""
         check_is_fitted(model)
-        check_number("folds", folds, integer=True, zero=True)
         check_number("most", most, integer=True)
-        if folds == 1:
-            raise ValueError("folds must be 0, for none, or at least 2; got 1")
         problem, theta = model._at_fit(X, y, **data)
         return cls(
             model,
@@ -67,7 +64,7 @@ class Fit:
             theta,
             check_sample_names(sample_names, problem.data.n),
             check_mode_names(model, theta.order, mode_names),
-            folds,
+            folds if problem.data.n == 1 else min(folds, problem.data.n),
             most,
         )
 

@@ -92,7 +92,7 @@ def _splits(
         yield from _entry_splits(plain, folds)
         return
     kind = StratifiedKFold if problem.loss.classes else KFold
-    splits = kind(min(folds, rows.n), shuffle=True, random_state=0)
+    splits = kind(folds, shuffle=True, random_state=0)
     for train, test in splits.split(np.zeros(rows.n), y if problem.loss.classes else None):
         given = [rows.y[train]] if rows.X is None or y is None else [rows.X[train], y[train]]
         named = {name: np.asarray(value)[train] for name, value in data.items()}

@@ -179,15 +179,17 @@ def _scalar(fit: Fit) -> bool:
 
 
 def _number_names(fit: Fit) -> list[str]:
-    names = ["response", "residual"] if _scalar(fit) else ["size of residual"]
+    response = "class" if hasattr(fit.model, "classes_") else "response"
+    names = [response, "residual"] if _scalar(fit) else ["size of residual"]
     return names if fit.direct else [*names, "norm of X"]
 
 
-def _numbers_of(fit: Fit, k: int) -> list[float]:
+def _numbers_of(fit: Fit, k: int) -> list[Any]:
     residual = fit.residuals[k]
-    found = [float(np.sqrt(np.nansum(residual**2)))]
+    found: list[Any] = [float(np.sqrt(np.nansum(residual**2)))]
     if _scalar(fit):
-        found = [float(fit.problem.data.y[k]), float(residual)]
+        y, classes = float(fit.problem.data.y[k]), getattr(fit.model, "classes_", None)
+        found = [y if classes is None else str(classes[int(y)]), float(residual)]
     X = fit.problem.data.X
     return found if X is None else [*found, float(np.linalg.norm(X[k]))]
 

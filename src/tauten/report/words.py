@@ -127,9 +127,10 @@ def _size(fit: Fit) -> str:
     seen = int(np.isfinite(fit.problem.data.y).sum())
     if seen >= TIGHT * free:
         return ""
+    smaller = ", or use a smaller rank" if max(fit.theta.rank) > 1 else ""
     return (
         f"There are {free} free coefficients and only {seen} observed responses: expect a large "
-        f"error, or use a smaller rank."
+        f"error{smaller}."
     )
 
 

@@ -37,12 +37,14 @@ class Truncate(GradientThreshold, name="truncate"):
            [-1. ]])
     """
 
-    rules = ("auto", "theory", "tuning-free")
+    rules = ("auto", "theory", "tuning-free", "cv")
 
     def choose(self, pilot: Pilot) -> list[Any]:
         """See :mod:`tauten.robust.thresholds`."""
         if self.tau == "auto" and pilot.direct:  # no covariates: nothing to weigh against
             return [8 * scale for scale in entry_scales(pilot.gradients())]
+        if self.tau == "cv":
+            raise ValueError("tau='cv' needs an estimator, which fits the folds")
         if self.tau == "auto":
             return sandwich(pilot, lambda tau: Truncate(tau).calibrate())
         return theory(pilot) if self.tau == "theory" else tuning_free(pilot)

@@ -13,12 +13,12 @@ import numpy as np
 from .._array import column, namespace, to_numpy
 from .._checks import feasible_rank
 from .._progress import Count, ignore
-from ..init import degrees_of_freedom, start, tensor_shape
-from ..init.base import tame
+from ..init import start
+from ..init.base import tame, tensor_shape
 from ..problem import Problem
 from ..robust.adaptive import choose_bend, slopes_of
 from ..solver.choice import choose
-from ..tucker import Tucker
+from ..tucker import Tucker, degrees_of_freedom
 from .folds import folds, standard_error, validate
 
 LARGEST_RANK = 5

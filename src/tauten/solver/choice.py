@@ -41,5 +41,5 @@ def settled(problem: Problem, result: Result) -> Result:
     if not moved <= SETTLED * error < math.inf:
         return result
     share = moved / error
-    reason = f"the last step was {share:.1%} of the standard error of A: more say nothing"
+    reason = f"the last step was {share:.1%} of the standard error of A"
     return replace(result, converged=True, reason=reason)

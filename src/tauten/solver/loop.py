@@ -142,10 +142,11 @@ class Solver(Registered):
         if self.tol == 0:
             return result(True, f"took the {self.n_iter} steps asked for")
         last = history[-1].change if history else math.nan
+        more = f"solver='{self.name}:n_iter={5 * self.n_iter}'"
         return result(
             False,
             f"not converged in {self.n_iter} iterations: the last one changed A by {last:.1e}. "
-            f"Try a larger n_iter, or a smaller rank",
+            f"Try a larger n_iter, {more}, or a smaller rank",
         )
 
 

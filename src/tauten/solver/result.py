@@ -71,7 +71,7 @@ class Result:
     n_iter: int
     converged: bool
     reason: str
-    history: list[Iteration]
+    history: list[Iteration] = field(repr=False)
     n_passes: float = 0.0
 
     @property
