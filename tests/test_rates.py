@@ -35,7 +35,7 @@ def slope(epsilon, robust):
     slopes = np.polyfit(np.log(SIZES), np.transpose(logs), 1)[0]
     mean, stderr = slopes.mean(), slopes.std(ddof=1) / np.sqrt(len(slopes))
     assert stderr < LARGEST_STDERR, f"the slope {mean:.3f} is known to ±{stderr:.3f} only"
-    print(f"epsilon {epsilon}: slope {mean:.3f} ± {stderr:.3f}")
+    print(f"\nepsilon {epsilon}: slope {mean:.3f} ± {stderr:.3f}")
     return mean, stderr
 
 
