@@ -5,6 +5,7 @@ import json
 import os
 import stat
 import zipfile
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,9 @@ def same(mine, theirs):
         same(list(mine.values()), list(theirs.values()))
     elif isinstance(mine, np.random.Generator):
         same(mine.bit_generator.state, theirs.bit_generator.state)
+    elif is_dataclass(mine):  # what it is made of: it may have worked out more, and kept it
+        for part in fields(mine):
+            same(getattr(mine, part.name), getattr(theirs, part.name))
     elif hasattr(mine, "__dict__"):
         same(vars(mine), vars(theirs))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -204,8 +205,8 @@ def _center(data: Samples) -> Array:
     rows = np.linspace(0, n - 1, min(n, CENTER_SIZE)).astype(int)
     weight = None if pilot.weight is None else to_numpy(pilot.weight)[rows]
     entries = matrix_of(pilot.X, 1)
-    columns = range(0, entries.shape[1], CENTER_COLUMNS)
-    parts = (to_numpy(take(entries[:, low : low + CENTER_COLUMNS], rows)) for low in columns)
+    ends = [*range(0, entries.shape[1], CENTER_COLUMNS), entries.shape[1]]
+    parts = (to_numpy(take(entries[:, low:high], rows)) for low, high in pairwise(ends))
     return data.like(np.concatenate([_median(part, weight) for part in parts]).reshape(shape))
 
 
