@@ -17,7 +17,7 @@ from tauten.losses import Loss
 from tauten.metrics import relative_error
 from tauten.problem import Problem
 from tauten.robust import Adaptive, Cauchy, Huber, Truncate
-from tauten.robust.adaptive import choose_bend, location_variance
+from tauten.robust.adaptive import MOST_SCORES, choose_bend, location_variance
 from tauten.robust.thresholds import FACTORS, entry_scales, gentlest, sandwich, theory, tuning_free
 from tauten.tucker import Affine
 
@@ -172,9 +172,13 @@ def test_sandwich_of_bent_scores():
     found = Adaptive(nu=nu).calibrate(problem.pilot(theta)).tau_
     for tau, scale in zip(found, scales, strict=True):
         np.testing.assert_allclose(tau, factor * scale)
-    # Elsewhere on the orbit of A the entries differ, the multiple does not.
+    # With other signs they are the same; elsewhere on the orbit of A they differ, the multiple not.
+    turned = theta.canonical().rotate([np.diag([1.0, -1.0])] * 2)
+    pilot = problem.pilot(turned)
+    assert pilot.canonical() is pilot
     mixed = theta.rotate([np.linalg.qr([[1.0, 2.0], [0.5, -1.0]])[0]] * 2)
     moved = problem.pilot(mixed)
+    assert moved.canonical() is not moved
     found = Adaptive(nu=nu).calibrate(moved).tau_
     huber = Huber(nu).calibrate()
     for tau, g in zip(found, moved.gradients(huber.score), strict=True):
@@ -541,3 +545,14 @@ def test_one_wild_covariate_does_not_break_a_classifier():
     X[7] *= -1e8
     clean, dirty = (TensorClassifier(1).fit(x, data.y) for x in (data.X, X))
     assert relative_error(dirty.coef_, clean.coef_) < 0.2
+
+
+def test_of_many_scores_some_that_stand_for_all_are_enough():
+    """Entries of a response with noise of their own: in an order that any stride would meet."""
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(40_000, 10))
+    scores[:, 0] = rng.standard_t(1.1, size=40_000)
+    some, whole = choose_bend(scores), choose_bend(scores[:20_000])
+    assert scores.size > MOST_SCORES >= scores[:20_000].size
+    assert np.isfinite(some.nu_)
+    assert some.nu_ == pytest.approx(whole.nu_, rel=0.5)  # about one step of the grid

@@ -374,3 +374,26 @@ def test_bent_scores_are_the_slope_of_a_loss(cls, nu):
     slope = (robust.value(s + h) - robust.value(s - h)) / (2 * h)
     np.testing.assert_allclose(slope, robust.score(s), atol=1e-7)
     assert robust.value(np.zeros(1)) == 0
+
+
+@pytest.mark.parametrize("spec", ["none", "truncate:tau=0.7", "catoni:tau=0.7", "auto:tau=0.7"])
+def test_slopes_of_bent_gradients_are_their_derivative(spec, rng):
+    """By differences of another length than any the code takes; a kink is far from all entries."""
+    robust, k, h = (
+        Robustifier.get(spec).set_params(**{"nu": 1.0} if "auto" in spec else {}),
+        1,
+        1e-4,
+    )
+    robust = robust.set_params(**{"omega": np.inf} if "auto" in spec else {}).calibrate()
+    g = rng.normal(size=(50, 4, 2))
+    g = g[np.abs(np.abs(g) - 0.7).min(axis=(1, 2)) > 2 * h]
+    slope = (robust.sample(g + h, k) - robust.sample(g - h, k)) / (2 * h)
+    np.testing.assert_allclose(robust.sample_slope(g, k), slope, atol=1e-6)
+
+
+def test_slopes_of_truncation_at_thresholds_of_their_own(rng):
+    g, tau = rng.normal(size=(30, 4)), np.array([0.1, 1.0, 2.0, np.inf])
+    found = Truncate([1.0, tau]).calibrate().sample_slope(g, 1)
+    np.testing.assert_array_equal(
+        found, [[float(abs(v) < t) for v, t in zip(row, tau, strict=True)] for row in g]
+    )

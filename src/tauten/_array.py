@@ -100,6 +100,9 @@ def column(vector: Array, ndim: int) -> Array:
 
 def ratio(above: Array, below: Array, *, otherwise: Array) -> Array:
     """Quotient where the denominator is not zero, `otherwise` elsewhere."""
+    if is_numpy(below):  # a sixth of the time
+        out = np.array(np.broadcast_to(otherwise, below.shape), np.result_type(above, below))
+        return np.divide(above, below, out=out, where=below != 0)
     xp = namespace(below)
     safe = xp.where(below != 0, below, xp.ones_like(below))
     return xp.where(below != 0, above / safe, otherwise)

@@ -105,7 +105,10 @@ class Covariate:
         self, theta: Tucker, X: Array, Z: Array | None = None, scale: Array | None = None
     ) -> Array:
         """Return the linear predictors alone."""
-        factors = theta.factors[: X.ndim - 1]
+        order = X.ndim - 1
+        if order == theta.order:  # one product of X with a vector
+            return _with_linear(theta, self.inner(theta.full(), X, scale), Z)
+        factors = theta.factors[:order]
         xbar = project(X, factors, center=self.center, scale=scale, partials=False)[0]
         return _predict(theta, xbar, Z)[1]
 
@@ -161,10 +164,15 @@ def _predict(theta: Tucker, xbar: Array, Z: Array | None) -> tuple[Array, Array]
     order = xbar.ndim - 1
     hbar = product(xbar, matrix_of(theta.core, order), theta.rank[order:])
     eta = multi_mode_dot(hbar, theta.factors[order:], first=1)
-    if Z is not None:
-        linear = theta.blocks[-1]
-        eta = eta + product(Z, matrix_of(linear, 1), linear.shape[1:])
-    return hbar, eta
+    return hbar, _with_linear(theta, eta, Z)
+
+
+def _with_linear(theta: Tucker, eta: Array, Z: Array | None) -> Array:
+    """Linear predictors with the part of the vector covariates, where there are any."""
+    if Z is None:
+        return eta
+    linear = theta.blocks[-1]
+    return eta + product(Z, matrix_of(linear, 1), linear.shape[1:])
 
 
 def _pull_tensor(

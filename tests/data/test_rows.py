@@ -121,3 +121,14 @@ def test_norms_of_centred_samples(rng):
     expected = np.sqrt(((X - center) ** 2).sum(axis=(1, 2)))
     np.testing.assert_allclose(chunk.norms(center), expected, rtol=1e-12)
     assert chunk.norms(center) is chunk.norms(center)
+
+
+@pytest.mark.parametrize(("n", "kept"), [(7, 7), (10, 10), (11, 6), (20, 10), (21, 7), (95, 10)])
+def test_thinned_samples_are_evenly_spread(rng, n, kept):
+    X, Z, weight = rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), rng.uniform(size=n)
+    thin = Rows(X, np.arange(n), Z, weight).sample(n).thin(10)
+    rows = thin.y
+    assert len(rows) == kept
+    assert len(set(np.diff(rows))) <= 1
+    for mine, theirs in ((thin.X, X), (thin.Z, Z), (thin.weight, weight)):
+        np.testing.assert_array_equal(mine, theirs[rows])

@@ -102,7 +102,9 @@ def test_a_weight_is_a_repetition_in_the_step_of_iht():
     weighted = Rows(data.X, data.y, data.Z, weight.astype(float))
     theta, direction = iht(problem, (1, 1, 1)), np.ones((10, 10, 10))
     curvatures = [
-        Problem(rows, Squared(), Covariate()).tensor_curvature(theta, direction)
+        Problem(rows, Squared(), Covariate())
+        .pilot(theta)
+        .tensor_curvature(problem.robust, direction)
         for rows in (repeated, weighted)
     ]
     assert curvatures[1] == pytest.approx(curvatures[0])

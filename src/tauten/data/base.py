@@ -35,6 +35,15 @@ class Chunk:
             weight = weight[first : first + self.y.shape[0]]
         return replace(self, weight=weight)
 
+    def thin(self, size: int) -> Chunk:
+        """At most `size` of the samples, evenly spread."""
+        step = math.ceil(self.y.shape[0] / size)
+        if step == 1:
+            return self
+        arrays = (self.X, self.y, self.Z, self.weight)
+        X, y, Z, weight = (None if a is None else a[::step, ...] for a in arrays)
+        return Chunk(X, y, Z, weight, self.start)
+
     def norms(self, center: Array | None) -> Array:
         """Norms of the covariates ``X_i - center``; computed once for a centre, then kept."""
         for known, norms in self.kept:

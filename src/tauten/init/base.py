@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from .._array import namespace, quiet, to_numpy
-from ..problem import PILOT_SIZE, Problem
+from ..problem import PILOT_SIZE, PilotFit, Problem
 from ..robust import Adaptive, Huber
 from ..robust.huber import score_scale
 from ..tucker import Affine, Tucker, degrees_of_freedom
@@ -29,12 +29,11 @@ def responses_per_parameter(problem: Problem, rank: Sequence[int]) -> float:
     return math.prod(problem.data.y.shape) / free
 
 
-def tame(problem: Problem, theta: Tucker, *, shrink: bool = True) -> Problem:
+def tame(problem: Problem, pilot: PilotFit, *, shrink: bool = True) -> Problem:
     """The problem as a start sees it: residuals truncated at 1.345 robust standard deviations.
 
     With `shrink`, covariates are shrunk to their median norm as well.
     """
-    pilot = problem.pilot(theta)
     omega = float(np.median(pilot.norms())) or np.inf if shrink else np.inf
     nu = Huber.factor * score_scale(pilot) if problem.loss.residual else np.inf
     return replace(problem, robust=Adaptive(omega, nu, np.inf).calibrate())

@@ -50,7 +50,7 @@ def restarts(problem: Problem, rank: Sequence[int], rng: np.random.Generator) ->
 def polish(problem: Problem, theta: Tucker, *, n_rounds: int = 2, n_iter: int = 8) -> Tucker:
     """A short local fit: Gauss-Newton steps on scores truncated at 1.345 standard deviations."""
     for _ in range(n_rounds):
-        bent = tame(problem, theta, shrink=not problem.loss.residual)
+        bent = tame(problem, problem.pilot(theta), shrink=not problem.loss.residual)
         theta = Newton(n_iter, tol=1e-3).run(bent, theta).theta
     return theta
 

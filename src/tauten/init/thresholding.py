@@ -8,9 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from .._array import Array, namespace
-from ..problem import Problem
+from ..problem import PILOT_SIZE, Problem
 from ..tucker import Tucker, hooi, hosvd, multi_mode_dot
 from .base import tame, with_linear, zero
+
+START_SIZE = 500  # samples that residual scale and length of a step are taken from, good to 5%
 
 
 def iht(
@@ -35,12 +37,14 @@ def iht(
     True
     """
     theta = with_linear(problem, zero(problem, rank))
+    samples = problem.data.sample(PILOT_SIZE).thin(START_SIZE)
     for t in range(n_iter):
-        problem = tame(problem, theta)
-        gradient, linear = problem.tensor_gradient(theta)
+        pilot = problem.pilot(theta, samples)
+        tamed = tame(problem, pilot)
+        gradient, linear = tamed.tensor_gradient(theta)
         direction = hooi(gradient, rank, n_iter=5).full() if t == 0 else tangent(theta, gradient)
         size = float(namespace(gradient).sum(direction**2))
-        curvature = problem.tensor_curvature(theta, direction)
+        curvature = pilot.tensor_curvature(tamed.robust, direction)
         if not curvature > 0:
             break
         point = hosvd(theta.full() - size / curvature * direction, rank)

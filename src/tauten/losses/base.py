@@ -58,13 +58,19 @@ class Loss(Registered):
     def weight(self, eta: Array, y: Array) -> Array:
         """Curvature to take a step with: that of a quadratic above ℓ, where ℓ is of the residual.
 
-        ``score / (η - y)`` is the weight of iteratively reweighted least squares. The curvature
-        itself vanishes where a robust loss turns linear, and a step divided by it runs away.
+        The curvature itself vanishes where a robust loss turns linear, and a step divided by it
+        runs away.
         """
-        curvature = self.curvature(eta, y)
         if not self.residual:
-            return curvature
-        return ratio(self.score(eta, y), eta - y, otherwise=curvature)
+            return self.curvature(eta, y)
+        return self.residual_weight(self.score(eta, y), eta, y)
+
+    def residual_weight(self, score: Array, eta: Array, y: Array) -> Array:
+        """``score / (η - y)``, the weight of iteratively reweighted least squares.
+
+        The score may have been bent.
+        """
+        return ratio(score, eta - y, otherwise=self.curvature(eta, y))
 
     def undecided(self, eta: Array) -> Array:
         """Response that favours no class, of the shape of η; for classes."""

@@ -21,7 +21,7 @@ from ..ridge import ridge_curvature, ridge_gradient
 from ..robust import Robustifier
 from ..tucker import Tucker, degrees_of_freedom
 from .pilot import PILOT_SIZE, PilotFit
-from .samplewise import Kernel, View, per_sample, total_weight, weighted
+from .samplewise import Kernel, Seen, View, per_sample, total_weight, weighted
 from .system import horizontal_part, horizontal_system, sandwich
 
 
@@ -217,14 +217,6 @@ class Problem:
         step = xp.linalg.pinv(rest[1]) @ rest[0]
         return total / count, xp.reshape(step, theta.blocks[-1].shape)
 
-    def tensor_curvature(self, theta: Tucker, direction: Array) -> float:
-        """Mean of ``w_i <D, X_i>²`` over the pilot's samples, weighted, for a full tensor D."""
-        kernel, chunk = self.kernel, self.data.sample(PILOT_SIZE)
-        view = kernel.predict(theta, chunk)
-        weight = weighted(kernel.weight(view, kernel.score(view)), chunk)
-        moved = self.design.inner(direction, chunk.X, kernel.shrink(chunk)[1])
-        return float(namespace(weight).sum(weight * moved**2) / total_weight(chunk))
-
     def scores(self, theta: Tucker) -> np.ndarray:
         """Scores of all samples, shrunk but not bent; nan where the response is missing."""
         return scores([self], [theta])[0]
@@ -248,8 +240,9 @@ class Problem:
         kernel, plain = self.kernel, replace(self, robust=Robustifier()).kernel
 
         def shares(chunk: Chunk) -> Array:
-            bent = flat(iter(kernel.bend(kernel.see(theta, chunk))))
-            raw = flat(iter(plain.see(theta, chunk).raw))
+            seen = kernel.see(theta, chunk)
+            line = seen.line if seen.line.whole else plain.linearise(theta, chunk)
+            bent, raw = flat(iter(seen.cut)), flat(iter(Seen(plain, line).raw))
             xp = namespace(raw)
             kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (bent, raw))
             # Bent entries of a response can cancel less than the raw ones, and more be kept.
@@ -257,9 +250,9 @@ class Problem:
 
         return to_numpy(self.data.map_rows(shares))
 
-    def pilot(self, theta: Tucker) -> PilotFit:
-        """Return what thresholds are chosen from, at a point."""
-        return PilotFit(self, theta)
+    def pilot(self, theta: Tucker, samples: Chunk | None = None) -> PilotFit:
+        """Return what thresholds are chosen from, at a point; by default 2,000 samples at most."""
+        return PilotFit(self, theta, self.data.sample(PILOT_SIZE) if samples is None else samples)
 
     def calibrate(self, theta: Tucker) -> Problem:
         """Return the problem with its robustifier's thresholds chosen at a point."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,8 @@ from ..designs import Covariate, Direct, Pullback
 from ..jeffreys import Jeffreys, flat, unit
 from ..losses import Loss
 from ..robust import Robustifier
+from ..robust.base import slope_of
 from ..tucker import Tucker
-
-Share = Callable[[Callable[[Array], Array], Array], Array]  # of a bend and what it bends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +56,11 @@ class Line(View):
     pullback: Pullback
     scale: Array | None = None
 
+    @property
+    def whole(self) -> bool:
+        """Whether no sample was shrunk."""
+        return self.scale is None and self.share is None
+
 
 class Seen:
     """A linearised chunk, and what a robustifier makes of it, worked out once.
@@ -72,31 +75,42 @@ class Seen:
     """
 
     def __init__(self, kernel: Kernel, line: Line) -> None:
-        self.line = line
+        self.line, self._robust = line, kernel.robust
         self.score = kernel.score(line)
         self.bent = kernel.robust.score(self.score)
         self.raw = list(line.pullback(self.bent))
 
+    @cached_property
+    def cut(self) -> list[Array]:
+        """The gradients after they were bent themselves."""
+        return [self._robust.sample(raw, k) for k, raw in enumerate(self.raw)]
 
-def _share(bend: Callable[[Array], Array], raw: Array) -> Array:
+    @cached_property
+    def changed(self) -> list[int]:
+        """How many entries of each block that changed."""
+        return [_count_changed(*pair) for pair in zip(self.cut, self.raw, strict=True)]
+
+    def shares(self) -> Array | None:
+        """What is left of each sample's gradient entries, all blocks flattened; None if all is."""
+        if not any(self.changed):
+            return None
+        return flat(share_of(c, raw) for c, raw in zip(self.cut, self.raw, strict=True))
+
+    def slopes(self) -> Array | None:
+        """Derivatives of the cut gradient entries by the raw ones; None if all are one."""
+        if not any(self.changed):
+            return None
+        return flat(self._robust.sample_slope(raw, k) for k, raw in enumerate(self.raw))
+
+
+def share_of(bent: Array, raw: Array) -> Array:
     """Ratio of the bent to the raw, the weight of iteratively reweighted least squares.
 
     A step with it is safe: it goes to the end of a quadratic above a convex bend's loss. One where
     there is nothing.
     """
     one = namespace(raw).ones_like(raw)
-    bent = bend(raw)
     return one if bent is raw else ratio(bent, raw, otherwise=one)
-
-
-def _slope(bend: Callable[[Array], Array], raw: Array) -> Array:
-    """Derivative of an entrywise bend, by central differences; one where there is nothing."""
-    xp = namespace(raw)
-    one = xp.ones_like(raw)
-    h = max(1e-6, 1e4 * float(xp.finfo(raw.dtype).eps)) * xp.abs(raw)  # well above rounding
-    if (ahead := bend(above := raw + h)) is above:
-        return one
-    return ratio(ahead - bend(raw - h), 2 * h, otherwise=one)
 
 
 @dataclass(frozen=True)
@@ -161,37 +175,38 @@ class Kernel:
         score = self.loss.score(view.eta, view.y)
         return self._counted(score if view.pseudo is None else score + view.pseudo[0], view)
 
-    def weight(self, view: View, score: Array, share: Share = _share) -> Array:
+    def weight(self, view: View, score: Array, bent: Array | None = None) -> Array:
         """Curvature to step with at each response entry, times what bending left of its score."""
+        bent = self.robust.score(score) if bent is None else bent
+        if self.loss.residual:
+            return self._counted(self.loss.residual_weight(bent, view.eta, view.y), view)
+        weight = self._safe_curvature(view)
+        return weight if bent is score else weight * share_of(bent, score)
+
+    def _safe_curvature(self, view: View) -> Array:
         weight = self.loss.weight(view.eta, view.y)
         if view.pseudo is not None:
             undecided = self.loss.undecided(view.eta)
             weight = weight + view.pseudo[1] * self.loss.weight(view.eta, undecided)
-        return self._counted(weight, view) * share(self.robust.score, score)
-
-    def bend(self, seen: Seen) -> list[Array]:
-        """Per-sample gradients of each block, bent."""
-        return [self.robust.sample(raw, k) for k, raw in enumerate(seen.raw)]
+        return self._counted(weight, view)
 
     def gradient(self, seen: Seen) -> list[Any]:
         """Sums over a chunk: value, samples per block, changed entries, then the gradients."""
         members = self._members(seen.line.chunk)
         value = _matmul_rows(members, self.value(seen.line))
-        bent = self.bend(seen)
-        changed = [_count_changed(b, raw) for b, raw in zip(bent, seen.raw, strict=True)]
-        sums = [_matmul_rows(members, b) for b in bent]
-        return [value, namespace(members).sum(members, axis=1), np.asarray(changed), *sums]
+        sums = [_matmul_rows(members, cut) for cut in seen.cut]
+        return [value, namespace(members).sum(members, axis=1), np.asarray(seen.changed), *sums]
 
-    def adjoint(self, seen: Seen, kept: Array) -> Array:
+    def adjoint(self, seen: Seen, kept: Array | None) -> Array:
         """Sum over a chunk of ``X_i ∘ s_i``, for bent scores, of samples as far as they are kept.
 
         What is kept of a sample is the mean of `kept`, the shares of its gradient entries that
         bending leaves: a number without units.
         """
-        line = seen.line
-        each = namespace(kept).mean(kept, axis=1)
-        score = weighted(seen.bent * column(each, seen.bent.ndim), line.chunk)
-        return self.design.adjoint(score, line.chunk.X, line.scale)
+        line, score = seen.line, seen.bent
+        if kept is not None:
+            score = score * column(namespace(kept).mean(kept, axis=1), score.ndim)
+        return self.design.adjoint(weighted(score, line.chunk), line.chunk.X, line.scale)
 
     def curvature(self, seen: Seen, *, slope: bool = False) -> list[Array]:
         """Sum over a chunk of ``J_iᵀ W_i J_i``, all blocks flattened into one axis.
@@ -200,13 +215,12 @@ class Kernel:
         iteratively reweighted least squares: the ratio of the bent to the raw. With `slope`, it is
         the derivative of the bent gradient instead.
         """
-        kept = self._kept_entries(seen, _slope if slope else _share)
         if slope:
-            weight = self._hessian(seen.line) * _slope(self.robust.score, seen.score)
+            weight = self._hessian(seen.line) * slope_of(self.robust.score, seen.score)
         else:
-            weight = self.weight(seen.line, seen.score)
-        weight = weighted(weight, seen.line.chunk)
-        return self._normal_matrices(seen.line, [(weight, kept)], exact=slope)
+            weight = self.weight(seen.line, seen.score, seen.bent)
+        pair = (weighted(weight, seen.line.chunk), seen.slopes() if slope else seen.shares())
+        return self._normal_matrices(seen.line, [pair], exact=slope)
 
     def hessian(self, seen: Seen) -> list[Any]:
         """Sums over a chunk: safe curvature, what slopes add to it, and the full gradient.
@@ -214,24 +228,18 @@ class Kernel:
         The slopes are those of the bends. They may be negative, so that a step with them goes to
         the end of the way if that is near, and anywhere if it is not.
         """
-        pairs = [
-            (
-                weighted(self.weight(seen.line, seen.score, share), seen.line.chunk),
-                self._kept_entries(seen, share),
-            )
-            for share in (_share, _slope)
-        ]
-        safe, slopes = self._normal_matrices(seen.line, pairs, exact=False)
-        return [safe, slopes - safe, self.adjoint(seen, pairs[0][1])]
-
-    def _kept_entries(self, seen: Seen, share: Share) -> Array:
-        """What bending leaves of each sample's gradient entries, all blocks flattened."""
-        return flat(share(partial(self.robust.sample, k=k), g) for k, g in enumerate(seen.raw))
+        line, shares = seen.line, seen.shares()
+        pairs = [(weighted(self.weight(line, seen.score, seen.bent), line.chunk), shares)]
+        if seen.bent is not seen.score or shares is not None:  # else all of them are one
+            slope = self._safe_curvature(line) * slope_of(self.robust.score, seen.score)
+            pairs.append((weighted(slope, line.chunk), seen.slopes()))
+        matrices = self._normal_matrices(line, pairs, exact=False)
+        return [matrices[0], matrices[-1] - matrices[0], self.adjoint(seen, shares)]
 
     def information(self, line: Line) -> Array:
         """Sum over a chunk of ``J_iᵀ W_i J_i`` with the loss's own curvature, nothing bent."""
         weight = weighted(self._hessian(line), line.chunk)
-        return self._normal_matrices(line, [(weight, 1.0)], exact=True)[0]
+        return self._normal_matrices(line, [(weight, None)], exact=True)[0]
 
     def _hessian(self, view: View) -> Array:
         """Curvature of the loss at each response entry; of a softmax, the part diag(p)."""
@@ -240,11 +248,11 @@ class Kernel:
         return self._counted(entries, view)
 
     def _normal_matrices(
-        self, line: Line, pairs: list[tuple[Array, Any]], *, exact: bool
+        self, line: Line, pairs: list[tuple[Array, Array | None]], *, exact: bool
     ) -> list[Array]:
         """``Σ_i (K_i ⊙ J_i)ᵀ W_i J_i`` for weights W of the response entries and K of gradients'.
 
-        One for each pair (W, K).
+        One for each pair (W, K); no K is one that keeps all.
         """
         first, totals = pairs[0][0], [0.0] * len(pairs)
         for index in np.ndindex(*first.shape[1:]):
@@ -252,14 +260,14 @@ class Kernel:
             shape = (first.shape[0], rows.shape[1])
             rows = namespace(rows).broadcast_to(rows, shape)  # in PCA all share one
             for j, (weight, kept) in enumerate(pairs):
-                left = kept * rows * column(weight[(..., *index)], 2)
+                left = _kept(rows * column(weight[(..., *index)], 2), kept)
                 totals[j] = totals[j] + left.T @ rows
         if not self.loss.one_hot:
             return totals
         coupled = zip(totals, pairs, strict=True)
         return [total - self._coupling(line, *pair, exact) for total, pair in coupled]
 
-    def _coupling(self, line: Line, weight: Array, kept: Any, exact: bool) -> Array:
+    def _coupling(self, line: Line, weight: Array, kept: Array | None, exact: bool) -> Array:
         """The part p pᵀ of the Hessian diag(p) - p pᵀ of a softmax.
 
         Samples in the wrong class have no curvature, and a cut gradient no longer sums to zero over
@@ -273,17 +281,18 @@ class Kernel:
             y = (y + line.pseudo[1] * self.loss.undecided(y)) / (1 + line.pseudo[1])
         right = 1.0
         if not exact:
-            right = xp.sum(p * y, axis=-1, keepdims=True) * column(xp.min(kept, axis=1), p.ndim)
+            right = xp.sum(p * y, axis=-1, keepdims=True)
+            right = right if kept is None else right * column(xp.min(kept, axis=1), p.ndim)
         for index in np.ndindex(*weight.shape[1:-1]):
             group = sum(unit(weight[:1, ...], (*index, c)) for c in range(weight.shape[-1]))
             left = flat(line.pullback(weight * right * group))
-            total = total + (kept * left).T @ flat(line.pullback(p * group))
+            total = total + _kept(left, kept).T @ flat(line.pullback(p * group))
         return total
 
     def scatter(self, seen: Seen) -> list[Any]:
         """Sums over a chunk: slope, second moment and total of the bent gradients, and weights."""
         chunk = seen.line.chunk
-        bent = weighted(flat(iter(self.bend(seen))), chunk)
+        bent = weighted(flat(iter(seen.cut)), chunk)
         slope = self.curvature(seen, slope=True)
         return [*slope, bent.T @ bent, namespace(bent).sum(bent, axis=0), total_weight(chunk)]
 
@@ -324,6 +333,10 @@ class Kernel:
 
 def _count_changed(bent: Array, raw: Array) -> int:
     return 0 if bent is raw else int(namespace(raw).count_nonzero(bent != raw))
+
+
+def _kept(rows: Array, kept: Array | None) -> Array:
+    return rows if kept is None else kept * rows
 
 
 def _matmul_rows(matrix: Array, array: Array) -> Array:

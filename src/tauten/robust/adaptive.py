@@ -25,6 +25,7 @@ FACTORS = (
 # A gentler bend is preferred while its estimated variance is within 2/√n of the best, relatively:
 # about what n scores can tell.
 SLACK = 2.0
+MOST_SCORES = 200_000  # that a bend is chosen from: their variance is then good to half a per cent
 
 
 class Adaptive(Robustifier, name="auto"):
@@ -131,10 +132,16 @@ class Adaptive(Robustifier, name="auto"):
         """See :class:`Truncate`."""
         return self._truncate.sample(gradient, k)
 
+    def sample_slope(self, gradient: Array, k: int) -> Array:
+        """See :class:`Truncate`."""
+        return self._truncate.sample_slope(gradient, k)
+
 
 def choose_bend(scores: np.ndarray) -> Huber:
     """Choose a bend by the estimated asymptotic variance of a location; nan is missing."""
     scores = scores[np.isfinite(scores)]
+    if scores.size > MOST_SCORES:  # drawn, not strided: a stride may meet one entry of a response
+        scores = scores[np.random.default_rng(0).integers(scores.size, size=MOST_SCORES)]
     scale = robust_scale(scores) if scores.size else 0.0
     if scale == 0:
         return Huber(np.inf).calibrate()

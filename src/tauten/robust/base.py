@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from .._array import Array, to_numpy
+from .._array import Array, namespace, ratio, to_numpy
 from ..registry import Registered
 from ..tucker import Tucker
 
@@ -90,6 +91,10 @@ class Robustifier(Registered, name="none"):
         """Bend the per-sample gradients of block k (0 the core, 1 to d the factors)."""
         return gradient
 
+    def sample_slope(self, gradient: Array, k: int) -> Array:
+        """Derivative of :meth:`sample`, entry by entry; if not given, by differences."""
+        return slope_of(partial(self.sample, k=k), gradient)
+
     def reduce(self, means: Array) -> Array:
         """Make one gradient of the means over the blocks of samples, stacked along axis 0."""
         return means[0, ...]
@@ -139,6 +144,16 @@ class GradientThreshold(Robustifier):
     def threshold(self, k: int) -> Any:
         """Return the threshold of block k."""
         return self.tau_[k] if isinstance(self.tau_, list) else self.tau_
+
+
+def slope_of(bend: Callable[[Array], Array], raw: Array) -> Array:
+    """Derivative of an entrywise bend, by central differences; one where there is nothing."""
+    xp = namespace(raw)
+    one = xp.ones_like(raw)
+    h = max(1e-6, 1e4 * float(xp.finfo(raw.dtype).eps)) * xp.abs(raw)  # well above rounding
+    if (ahead := bend(above := raw + h)) is above:
+        return one
+    return ratio(ahead - bend(raw - h), 2 * h, otherwise=one)
 
 
 def required(pilot: Pilot | None) -> Pilot:

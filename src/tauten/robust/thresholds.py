@@ -109,7 +109,8 @@ def sandwich(
             same = below > largest  # neither cuts anything
             risks.append(risks[-1] if same else canonical.risk(make([c * s for s in scales])))
     factor = gentlest(FACTORS, risks, SLACK)
-    return [factor * s for s in entry_scales(pilot.gradients(bend))]
+    own = scales if canonical is pilot else entry_scales(pilot.gradients(bend))
+    return [factor * s for s in own]
 
 
 def _undecided(scores: Any) -> Any:

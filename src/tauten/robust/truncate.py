@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._array import Array, clip
+from .._array import Array, clip, like, namespace
 from .base import GradientThreshold, Pilot
 from .thresholds import entry_scales, sandwich, theory, tuning_free
 
@@ -52,3 +52,8 @@ class Truncate(GradientThreshold, name="truncate"):
     def sample(self, gradient: Array, k: int) -> Array:
         """``T(g, τ_k)``."""
         return clip(gradient, self.threshold(k))
+
+    def sample_slope(self, gradient: Array, k: int) -> Array:
+        """One where nothing is cut, zero elsewhere."""
+        xp = namespace(gradient)
+        return xp.astype(xp.abs(gradient) < like(self.threshold(k), gradient), gradient.dtype)

@@ -103,7 +103,7 @@ def _neighbours(rank: Rank, shape: Sequence[int], largest: int) -> Iterator[Rank
 def _pilot_fit(problem: Problem, rank: Rank, rng: np.random.Generator) -> tuple[Problem, Tucker]:
     """A cheap robust fit: covariates shrunk, Huber's scores, then the bend that these ask for."""
     theta = start(problem.design.init, problem, rank, rng)
-    problem = tame(problem, theta, shrink=problem.data.X is not None)
+    problem = tame(problem, problem.pilot(theta), shrink=problem.data.X is not None)
     solver = choose(problem, theta).set_params(n_iter=15, tol=1e-3)
     theta = solver.run(problem, theta).theta
     if not problem.loss.residual:
