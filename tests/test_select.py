@@ -8,6 +8,7 @@ from itertools import chain, pairwise, product
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.model_selection import KFold
 
 from tauten import TensorClassifier, TensorPCA, TensorRegressor
@@ -20,6 +21,7 @@ from tauten.losses import Loss
 from tauten.metrics import relative_error
 from tauten.problem import Problem
 from tauten.robust import Truncate
+from tauten.robust.adaptive import choose_bend
 from tauten.select import folds, ranks, select_rank, select_threshold
 from tauten.solver import Solver
 from tauten.tucker import degrees_of_freedom
@@ -145,7 +147,7 @@ def test_few_samples_never_try_many_parameters(n, monkeypatch):
         theta = start("spectral", problem, rank, rng)
         return tame(problem, problem.pilot(theta)), theta
 
-    monkeypatch.setattr(ranks, "_pilot_fit", cheap)
+    monkeypatch.setattr(ranks, "_rough_fit", cheap)
     path = chosen(simulated((4, 3, 2), (1, 1, 1), n, order=3), largest=5)
     for rank in {*path.ranks, *fitted} - {(1, 1, 1)}:
         free = sum(r * (p - r) for p, r in zip((4, 3, 2), rank, strict=True)) + math.prod(rank)
@@ -185,19 +187,43 @@ def test_bic_of_residuals(noise, rng):
     path = chosen(problem)
     assert path.rank == (2, 2)
 
-    def fit(rank):
-        fitted, theta = ranks._pilot_fit(problem, rank, rng)
-        return y - np.einsum("nij,ij->n", X, theta.full()), fitted.robust
+    def residuals(theta):
+        return y - np.einsum("nij,ij->n", X, theta.full())
+
+    def fit(rank, bend):
+        fitted, theta = ranks._bent_fit(*ranks._rough_fit(problem, rank, rng), bend)
+        return residuals(theta), fitted.robust
 
     free = {(r, r): r * (11 - 2 * r) + r * r for r in (1, 2, 3)}
-    best, robust = fit((2, 2))  # the rank chosen
+    bend = choose_bend(residuals(ranks._rough_fit(problem, (2, 2), rng)[1]))  # of the rank chosen
+    best, robust = fit((2, 2), bend)
     assert np.isfinite(robust.nu_) == (noise != "normal")
     bent = best if np.isinf(robust.nu_) else robust.score(best)
     efficiency = np.mean(bent**2) / np.mean(slopes_by_hand(robust, best))
     for rank, parameters in free.items():
-        z = fit(rank)[0] * math.sqrt((200 - free[2, 2]) / 200)
+        z = fit(rank, bend)[0] * math.sqrt((200 - free[2, 2]) / 200)
         expected = 2 * np.sum(loss_by_hand(robust, z)) / efficiency + parameters * math.log(200)
         assert path.criterion[path.ranks.index(rank)] == pytest.approx(expected, rel=1e-3)
+
+
+def test_equal_ranks_are_compared_by_their_own_scales(rng):
+    """``N log s² + df log N`` with s from the median; the largest rank's is no measure for all."""
+    problem = simulated((6, 5), (2, 2), 200, order=2, noise="t:1.2")
+    X, y = shrunk(problem.data.X, problem.data.y)
+    cost = ranks._Bic(problem, rng)
+    for rank, free in (((1, 1), 10), ((2, 2), 18), ((3, 3), 24)):
+        theta = ranks._rough_fit(problem, rank, rng)[1]
+        sizes = np.abs(y - np.einsum("nij,ij->n", X, theta.full()))
+        scale = np.median(sizes) / stats.norm.ppf(0.75)
+        expected = 200 * math.log(scale**2) + free * math.log(200)
+        assert cost.alone(rank) == pytest.approx(expected, abs=0.01)
+
+
+def test_a_fit_through_half_of_the_samples_is_no_evidence():
+    """A bend of its own let (5,5,5) pass through most of 500 samples, and be chosen."""
+    options = {"reading": "random", "rank": (2, 3, 4), "norm": 5.0}
+    data = make_model("I", 500, rng=2, **options)
+    assert TensorRegressor().fit(data.X, data.y).rank_ == (2, 3, 4)
 
 
 def test_bic_of_classes(rng):
@@ -206,7 +232,7 @@ def test_bic_of_classes(rng):
     share = (shrunk(X, y)[0][:, 0, 0] / X[:, 0, 0]) ** 2  # a label cannot shrink: it counts less
     path = chosen(problem)
     for rank, free in (((1, 1), 10), ((2, 2), 18)):
-        theta = ranks._pilot_fit(problem, rank, rng)[1]
+        theta = ranks._rough_fit(problem, rank, rng)[1]
         eta = np.einsum("nij,ij->n", X, theta.full())
         deviance = 2 * np.sum(share * (np.log1p(np.exp(eta)) - y * eta))
         expected = deviance + free * math.log(300)

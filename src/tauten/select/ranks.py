@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,9 @@ from .._progress import Count, ignore
 from ..init import start
 from ..init.base import tame, tensor_shape
 from ..problem import Problem
+from ..robust import Huber
 from ..robust.adaptive import choose_bend, slopes_of
+from ..robust.thresholds import robust_scale
 from ..solver.choice import choose
 from ..tucker import Tucker, degrees_of_freedom
 from .folds import folds, standard_error, validate
@@ -50,9 +51,9 @@ def select_rank(
     problem : Problem
     criterion : {"bic", "cv"}
         ``"bic"``: twice the robust loss of the residuals, by its efficiency, (or the deviance) plus
-        ``df log N``: equal ranks at the scale of the largest fit, moves at that of the best fit so
-        far. ``"cv"``: five-fold robust prediction error, and of the ranks tried the simplest that
-        is within one standard error of the best.
+        ``df log N``, at the scale of the best fit so far; of equal ranks, ``N log s²`` of their own
+        scales instead. ``"cv"``: five-fold robust prediction error, and of the ranks tried the
+        simplest that is within one standard error of the best.
     rng : Generator
         For the folds, and for starts that draw.
     largest : int
@@ -65,27 +66,24 @@ def select_rank(
     equal = [feasible_rank([min(r, p) for p in shape]) for r in range(1, largest + 1)]
     room = np.count_nonzero(_seen(problem)) / 2  # more free parameters than that tell nothing
     equal = [r for r in equal if degrees_of_freedom(shape, r) <= room] or equal[:1]
-    cost: _Bic | _CrossValidated = (_Bic if criterion == "bic" else _CrossValidated)(
-        problem, equal[-1], rng
-    )
+    cost: _Bic | _CrossValidated = (_Bic if criterion == "bic" else _CrossValidated)(problem, rng)
     tried: list[Rank] = []
 
-    def price(rank: Rank) -> float:
-        found = cost.of(rank)
-        if rank not in tried:
-            tried.append(rank)
-            report(len(tried), None)
-        return found
+    def best(candidates: Iterable[Rank], price: Callable[[Rank], float]) -> Rank:
+        costs: dict[Rank, float] = {}
+        for rank in candidates:
+            if degrees_of_freedom(shape, rank) <= room:
+                costs[rank] = price(rank)
+                if rank not in tried:
+                    tried.append(rank)
+                    report(len(tried), None)
+        return min(costs, key=costs.__getitem__, default=equal[0])
 
-    def best(candidates: Iterable[Rank]) -> Rank:
-        fits = [rank for rank in candidates if degrees_of_freedom(shape, rank) <= room]
-        return min(fits, key=price, default=equal[0])
-
-    current, seen = best(equal), set()
+    current, seen = best(equal, cost.alone), set()
     while current not in seen:  # at the scale of another fit an earlier one may be the best again
         seen.add(current)
         cost.rescale(current)
-        current = best([current, *_neighbours(current, shape, largest)])
+        current = best([current, *_neighbours(current, shape, largest)], cost.of)
     criteria = [cost.of(rank) for rank in tried]
     return RankPath(cost.choose(current, tried), tried, criteria)
 
@@ -100,66 +98,101 @@ def _neighbours(rank: Rank, shape: Sequence[int], largest: int) -> Iterator[Rank
             yield new
 
 
-def _pilot_fit(problem: Problem, rank: Rank, rng: np.random.Generator) -> tuple[Problem, Tucker]:
-    """A cheap robust fit: covariates shrunk, Huber's scores, then the bend that these ask for."""
+def _rough_fit(problem: Problem, rank: Rank, rng: np.random.Generator) -> tuple[Problem, Tucker]:
+    """A cheap robust fit: covariates shrunk, Huber's scores at the scale of the start."""
     theta = start(problem.design.init, problem, rank, rng)
     problem = tame(problem, problem.pilot(theta), shrink=problem.data.X is not None)
-    solver = choose(problem, theta).set_params(n_iter=15, tol=1e-3)
-    theta = solver.run(problem, theta).theta
+    return problem, _descend(problem, theta)
+
+
+def _bent_fit(problem: Problem, theta: Tucker, bend: Huber) -> tuple[Problem, Tucker]:
+    """A rough fit gone on with another bend."""
+    problem = replace(problem, robust=problem.robust.with_bend(bend))
+    return problem, _descend(problem, theta)
+
+
+def _pilot_fit(problem: Problem, rank: Rank, rng: np.random.Generator) -> tuple[Problem, Tucker]:
+    """A rough fit gone on with the bend that its residuals ask for."""
+    problem, theta = _rough_fit(problem, rank, rng)
     if not problem.loss.residual:
         return problem, theta
-    bend = choose_bend(problem.scores(theta)[_seen(problem)])
-    problem = replace(problem, robust=problem.robust.with_bend(bend))
-    return problem, solver.run(problem, theta).theta
+    return _bent_fit(problem, theta, choose_bend(problem.scores(theta)[_seen(problem)]))
+
+
+def _descend(problem: Problem, theta: Tucker) -> Tucker:
+    solver = choose(problem, theta).set_params(n_iter=15, tol=1e-3)
+    return solver.run(problem, theta).theta
 
 
 class _Bic:
-    """Robust BIC, with the bend and efficiency of one fit for every rank.
+    """Robust BIC: every rank is fitted with, and judged by, the bend that the best so far asks for.
 
-    At first those of the largest: a scale that holds signal would hide it. But low-rank fits follow
-    noise more than their degrees of freedom tell, so that its residuals are too small by far; from
-    there on they are those of the best fit so far. The bend is the most efficient one: with Huber's
-    at its usual threshold, small components are lost in heavy-tailed noise.
+    With a bend of its own, a fit of many parameters may pass through half of the samples and call
+    the others outliers. At the scale of the best, a neighbour is seen well. One further off is not:
+    a scale that holds signal hides it, and residuals of a large rank are too small, as low-rank
+    fits follow noise more than their degrees of freedom tell. The bend is the most efficient one:
+    with Huber's at its usual threshold, small components are lost in heavy-tailed noise.
     """
 
-    def __init__(self, problem: Problem, largest: Rank, rng: np.random.Generator) -> None:
+    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         self._problem, self._rng = problem, rng
         self._shape, self._seen = tensor_shape(problem), _seen(problem)
         self._n = int(np.count_nonzero(self._seen))
-        self._fits: dict[Rank, tuple[np.ndarray, Any]] = {}
-        self.rescale(largest)
+        self._rough: dict[Rank, tuple[Problem, Tucker]] = {}
+        self._fits: dict[Rank, np.ndarray] = {}
+        self._bend: Huber | None = None
 
     def rescale(self, rank: Rank) -> None:
         """Take bend and efficiency from the fit of a rank."""
         if not self._problem.loss.residual:
             return
-        residuals, self._robust = self._fitted(rank)
+        self._bend, self._fits = choose_bend(self._entries(*self._roughly(rank))), {}
+        residuals = self._fitted(rank)
         # What the fit has taken out of its residuals is taken out of all of them.
         left = max(self._n - degrees_of_freedom(self._shape, rank), 1)
         self._share = math.sqrt(left / self._n)
-        slope = np.mean(slopes_of(self._robust.score, residuals)) if np.any(residuals) else 1.0
+        slope = np.mean(slopes_of(self._bend.score, residuals)) if np.any(residuals) else 1.0
         # None where nothing is left to explain.
-        self._efficiency = float(np.mean(self._robust.score(residuals) ** 2) / slope) or 1.0
+        self._efficiency = float(np.mean(self._bend.score(residuals) ** 2) / slope) or 1.0
+
+    def alone(self, rank: Rank) -> float:
+        """``N log s²`` of the residuals' own robust scale, or the deviance, and the penalty."""
+        if not self._problem.loss.residual:
+            return self.of(rank)
+        scale = max(robust_scale(self._entries(*self._roughly(rank))), np.finfo(float).tiny)
+        return 2 * self._n * math.log(scale) + self._penalty(rank)
 
     def of(self, rank: Rank) -> float:
         """Twice the bend's loss, or the deviance, and the penalty."""
-        penalty = degrees_of_freedom(self._shape, rank) * math.log(self._n)
-        entries, _ = self._fitted(rank)
-        if self._problem.loss.residual:
-            entries = self._robust.value(self._share * entries) / self._efficiency
-        return 2 * float(np.sum(entries)) + penalty
+        entries = self._fitted(rank)
+        if self._bend is not None:
+            entries = self._bend.value(self._share * entries) / self._efficiency
+        return 2 * float(np.sum(entries)) + self._penalty(rank)
 
     def choose(self, best: Rank, tried: Sequence[Rank]) -> Rank:
         """The best: the penalty has counted the parameters."""
         return best
 
-    def _fitted(self, rank: Rank) -> tuple[np.ndarray, Any]:
-        """Residuals of the fit of a rank, or for losses of no residual its losses; its bends."""
+    def _penalty(self, rank: Rank) -> float:
+        return degrees_of_freedom(self._shape, rank) * math.log(self._n)
+
+    def _roughly(self, rank: Rank) -> tuple[Problem, Tucker]:
+        if rank not in self._rough:
+            self._rough[rank] = _rough_fit(self._problem, rank, self._rng)
+        return self._rough[rank]
+
+    def _fitted(self, rank: Rank) -> np.ndarray:
+        """Residuals of the fit of a rank with the bend, or for losses of no residual its losses."""
         if rank not in self._fits:
-            fitted, theta = _pilot_fit(self._problem, rank, self._rng)
-            entries = fitted.scores if fitted.loss.residual else fitted.values
-            self._fits[rank] = entries(theta)[self._seen], fitted.robust
+            fit = self._roughly(rank)
+            if self._bend is not None:
+                fit = _bent_fit(*fit, self._bend)
+            self._fits[rank] = self._entries(*fit)
         return self._fits[rank]
+
+    def _entries(self, problem: Problem, theta: Tucker) -> np.ndarray:
+        entries = problem.scores if problem.loss.residual else problem.values
+        return entries(theta)[self._seen]
 
 
 def _seen(problem: Problem) -> np.ndarray:
@@ -177,12 +210,16 @@ def _seen(problem: Problem) -> np.ndarray:
 class _CrossValidated:
     """Five-fold robust prediction error; the folds are drawn once, for every rank."""
 
-    def __init__(self, problem: Problem, largest: Rank, rng: np.random.Generator) -> None:
+    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         self._folds, self._rng, self._shape = list(folds(problem, rng)), rng, tensor_shape(problem)
         self._errors: dict[Rank, np.ndarray] = {}
 
     def rescale(self, rank: Rank) -> None:
         """Nothing: prediction errors need no scale."""
+
+    def alone(self, rank: Rank) -> float:
+        """Mean error over the folds."""
+        return self.of(rank)
 
     def of(self, rank: Rank) -> float:
         """Mean error over the folds."""
