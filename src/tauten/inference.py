@@ -33,8 +33,8 @@ from .data import Chunk
 from .designs import Covariate
 from .exceptions import IntervalsWarning
 from .problem import Problem
-from .solver import Result, Solver
-from .solver.choice import choose
+from .solver import Result
+from .solver.choice import solver_for
 from .solver.loop import run_together
 from .tucker import Affine, Tucker
 
@@ -295,8 +295,7 @@ def bootstrap(
         One point per replicate: A is never stored in full.
     """
     rng, data = np.random.default_rng(rng), problem.data
-    auto = isinstance(solver, str) and solver == "auto"
-    solver = choose(problem, theta) if auto else Solver.get(solver)
+    solver = solver_for(solver, problem, theta)
     given = np.ones(data.n) if data.weight is None else to_numpy(data.weight)
 
     def replicate() -> Problem:

@@ -28,11 +28,11 @@ from ..init.base import tensor_shape
 from ..kernels import in_use
 from ..losses import Loss
 from ..problem import Problem
-from ..registry import Registered
+from ..registry import Registered, is_word
 from ..robust import Robustifier
 from ..select import select_rank, select_ridge, select_threshold
 from ..solver import Iteration, Result, Solver
-from ..solver.choice import choose, settled
+from ..solver.choice import settled, solver_for
 from ..tucker import Tucker
 
 PILOT_TOL, PILOT_STEPS = 1e-3, 8  # thresholds need no more
@@ -119,7 +119,7 @@ class TensorModel(BaseEstimator):
         solver = self._solver(problem, theta)
         solver.check()
         tau = getattr(problem.robust, "tau", None)
-        if isinstance(tau, str) and tau == "cv":
+        if is_word(tau, "cv"):
             with counter(self.verbose, "thresholds", "candidate") as report:
                 stage.thresholds = select_threshold(problem, theta, solver, rng=rng, report=report)
         if self._needs_ridge(problem, theta):
@@ -200,8 +200,7 @@ class TensorModel(BaseEstimator):
         return self.rank_path_.rank
 
     def _solver(self, problem: Problem, theta: Tucker) -> Solver:
-        auto = isinstance(self.solver, str) and self.solver == "auto"
-        return choose(problem, theta) if auto else Solver.get(self.solver)
+        return solver_for(self.solver, problem, theta)
 
     def _store(self, problem: Problem, result: Result, influence: np.ndarray) -> None:
         theta = result.theta
