@@ -36,7 +36,8 @@ from ..solver.choice import settled, solver_for
 from ..tucker import Tucker
 
 PILOT_TOL, PILOT_STEPS = 1e-3, 8  # thresholds need no more
-FAMILIES: dict[str, type[Registered]] = {"robust": Robustifier, "loss": Loss, "solver": Solver}
+# Parameters that take a registered name, and of which family.
+PARTS: dict[str, type[Registered]] = {"robust": Robustifier, "loss": Loss, "solver": Solver}
 FEW = 16  # samples that tell what size entries have
 
 
@@ -65,8 +66,8 @@ class TensorModel(BaseEstimator):
         """
         for part in {name.partition("__")[0] for name in params if "__" in name}:
             spec = params.get(part, getattr(self, part, None))
-            if part in FAMILIES and isinstance(spec, str):
-                params[part] = FAMILIES[part].get(spec)
+            if part in PARTS and isinstance(spec, str):
+                params[part] = PARTS[part].get(spec)
         return super().set_params(**params)
 
     def _solve(
