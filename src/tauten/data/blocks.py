@@ -12,7 +12,7 @@ import numpy as np
 
 from .._array import Array, quiet
 from ..exceptions import ChunksWarning
-from .base import Chunk, Samples, add_up
+from .base import Chunk, Samples, add_up, rows_within
 from .files import check_finite, check_samples
 from .rows import Rows
 from .tasks import Work, check_scheduler, computed, persisted, shared, task
@@ -110,7 +110,7 @@ class Blocks(Samples):
     def room(self) -> int:
         """Samples that a quarter of the memory holds."""
         row_bytes = self.main.dtype.itemsize * int(np.prod(self.main.shape[1:]))
-        return max(1, min(self.n, self.memory // 4 // max(row_bytes, 1)))
+        return min(self.n, rows_within(self.memory, row_bytes))
 
     def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
