@@ -198,11 +198,8 @@ def _load(X: Array, y: Array, Z: Array, weight: Array, start: int) -> Rows:
 
 
 def _sums(work: Work, *weighings: Rows) -> list[Any]:
-    first = weighings[0]
     with BLAS.single(), quiet():
-        if len(weighings) == 1:
-            return first.map_sum(work.fn[0])
-        return first.map_sums(work.fn, weighings)
+        return weighings[0].map_sums(work.fn, weighings)
 
 
 def _rows(work: Work, rows: Rows) -> Array:
