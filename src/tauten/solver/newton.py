@@ -37,12 +37,12 @@ class Newton(Solver, name="newton"):
     True
     """
 
+    curvature = True
+    stretches = True
+
     def gauge(self, theta: Tucker) -> Tucker:
         """Orthonormal factors, all-orthogonal core."""
         return theta.canonical()
-
-    curvature = True
-    stretches = True
 
     def step(
         self, problem: Problem, theta: Tucker, gradient: Gradient, reach: float = LONGEST
