@@ -397,3 +397,15 @@ def test_coordinates_with_missing_entries_are_least_squares(rng, shape, rank, co
 
 def test_coordinates_of_nothing_are_zero():
     np.testing.assert_array_equal(coordinates(np.full((3, 2), np.nan), [np.eye(3), np.eye(2)]), 0)
+
+
+@FEW
+@given(points())
+def test_split_cuts_what_flat_joins(case):
+    point, rng = case
+    point = Affine(point.core, point.factors, rng.normal(size=(2, 3)))
+    flat = point.flat()
+    entries = [value for block in point.blocks for value in np.nditer(block, order="C")]
+    np.testing.assert_array_equal(flat, entries)
+    for mine, block in zip(point.split(flat), point.blocks, strict=True):
+        np.testing.assert_array_equal(mine, block)

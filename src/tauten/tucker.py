@@ -285,8 +285,13 @@ class Tucker:
         factors = tuple(u @ q for u, q in zip(self.factors, rotations, strict=True))
         return replace(self, core=core, factors=factors)
 
+    def flat(self) -> Array:
+        """The blocks, flattened into one vector."""
+        xp = namespace(self.core)
+        return xp.concat([xp.reshape(block, (-1,)) for block in self.blocks])
+
     def split(self, vector: Array) -> list[Array]:
-        """Cut a flat vector into arrays of the shapes of the blocks."""
+        """Cut a flat vector into arrays of the shapes of the blocks; inverts :meth:`flat`."""
         ends = [0, *itertools.accumulate(math.prod(block.shape) for block in self.blocks)]
         xp = namespace(vector)
         return [

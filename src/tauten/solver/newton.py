@@ -73,8 +73,7 @@ def _direction(theta: Tucker, gradient: Gradient, reach: float) -> Tucker:
     found by bisection.
     """
     xp = namespace(theta.core)
-    flat = xp.concat([xp.reshape(g, (-1,)) for g in gradient.blocks.blocks])
-    right = -theta.horizontal(flat[:, None])
+    right = -theta.horizontal(gradient.blocks.flat()[:, None])
 
     def solved(system: Array) -> Tucker:
         return theta.with_blocks(theta.split(xp.linalg.solve(system, right)[:, 0]))
