@@ -12,12 +12,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 import tauten as tt
 from tauten.data import Rows
 from tauten.designs import Covariate
-from tauten.inference import (
-    bootstrap,
+from tauten.inference import intervals
+from tauten.inference.base import leverage
+from tauten.inference.bootstrap import bootstrap
+from tauten.inference.jacobians import (
     entry_jacobian,
     entry_variances,
-    intervals,
-    leverage,
     linear_at_origin,
     linear_jacobian,
 )
@@ -200,7 +200,7 @@ def test_variances_do_not_depend_on_the_chunks(monkeypatch):
     jacobian = numerical_jacobian(lambda t: t.full(), theta)
     expected = np.sum((jacobian @ root) ** 2, axis=1).reshape(theta.shape)
     np.testing.assert_allclose(whole, expected, rtol=1e-6)
-    monkeypatch.setattr("tauten.inference.CHUNK_SIZE", 1500)
+    monkeypatch.setattr("tauten.inference.jacobians.CHUNK_SIZE", 1500)
     np.testing.assert_allclose(entry_variances(theta, root @ root.T), whole, rtol=1e-12)
 
 
@@ -259,7 +259,7 @@ def test_bootstrap_agrees_with_the_sandwich(clean):
 def test_percentiles_are_quantiles_of_the_replicates(clean, monkeypatch):
     data, model = clean
     options = {"n_boot": 30, "random_state": 1, "level": 0.8}
-    monkeypatch.setattr("tauten.inference.CHUNK_SIZE", 100)
+    monkeypatch.setattr("tauten.inference.jacobians.CHUNK_SIZE", 100)
     found = model.confidence_intervals(data.X, data.y, method="percentile", **options)
     problem = model._problem(data.X, data.y, model.loss_, None, None)
     points = bootstrap(problem, model._point(problem), n_boot=30, rng=1)
