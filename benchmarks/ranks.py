@@ -10,23 +10,19 @@ import argparse
 import warnings
 from pathlib import Path
 
+from accuracy import CASES as ALL_CASES
+
 import tauten as tt
 
-CASES = {
-    "N/N": ("normal", "normal"),
-    "N/t1.2": ("normal", "t:1.2"),
-    "t2.1/N": ("t:2.1", "normal"),
-    "t2.1/t1.2": ("t:2.1", "t:1.2"),
-}
+CASES = {name: case for name, case in ALL_CASES.items() if "contamination" not in case}
 # Ranks, and the norm of A: that of (2,3,4) is larger, as its smallest components are smaller.
 TRUTHS = {"(3,3,3)": ((3, 3, 3), 3.0), "(2,3,4)": ((2, 3, 4), 5.0)}
 MARK = 0.88  # share of seeds with the right rank
 
 
 def found(rank: tuple[int, ...], norm: float, case: str, seed: int) -> tuple[int, ...]:
-    covariates, noise = CASES[case]
     options = {"reading": "random", "rank": rank, "norm": norm}
-    data = tt.datasets.make_model("I", 500, rng=seed, covariates=covariates, noise=noise, **options)
+    data = tt.datasets.make_model("I", 500, rng=seed, **options, **CASES[case])
     return tt.TensorRegressor().fit(data.X, data.y).rank_
 
 

@@ -13,7 +13,7 @@ from tauten.losses import Loss, Squared
 from tauten.problem import Problem
 from tauten.robust import Robustifier, Truncate
 from tauten.solver import Solver
-from tauten.testing import _OFF
+from tauten.testing.robustifiers import OFF
 from tauten.tucker import Tucker, hooi, hosvd, unfold
 
 SHAPE, RANK = (3, 2, 2), (2, 1, 2)
@@ -106,7 +106,7 @@ def test_thresholds_influence_and_predictors(robust, design, problem_and_point):
 @pytest.mark.parametrize("robust", Robustifier.registry)
 def test_switched_off_thresholds(robust, problem_and_point):
     component = Robustifier.get(robust)
-    component.set_params(**{k: v for k, v in _OFF.items() if k in component.get_params()})
+    component.set_params(**{k: v for k, v in OFF.items() if k in component.get_params()})
     problem, theta = problem_and_point("squared", "covariate", component)
     mine = strict_problem(problem.calibrate(theta)).gradient(strictly(theta))
     plain = Problem(problem.data, Squared(), Covariate()).gradient(theta)

@@ -28,7 +28,7 @@ NO_CONVERGENCE = "ignore::sklearn.exceptions.ConvergenceWarning"
 
 # The check leaves about as many samples as coefficients, and 'auto' chooses thresholds from samples
 # each counted once: a weight is a sample's importance, not a count. On data that determine the fit,
-# weights equal repetitions: test_estimators.test_integer_weights_are_repeated_rows.
+# weights equal repetitions: estimators.test_weights.test_integer_weights_are_repeated_rows.
 WEIGHTS = {"check_sample_weight_equivalence_on_dense_data": "weights are not counts for thresholds"}
 # One tensor is decomposed: its first axis is a mode like the others, there are no samples.
 NO_SAMPLES = dict.fromkeys(

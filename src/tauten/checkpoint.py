@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -73,12 +73,11 @@ class Stage:
         if ranks := notes.get("ranks"):
             tried = [tuple(rank) for rank in ranks["ranks"]]
             self.ranks = RankPath(tuple(ranks["rank"]), tried, ranks["criterion"])
-        if found := notes.get("thresholds"):
-            arrays = (np.array(found[key]) for key in ("taus", "error", "stderr"))
-            self.thresholds = ThresholdPath(found["tau"], *arrays)
-        if found := notes.get("ridges"):
-            arrays = (np.array(found[key]) for key in ("ridges", "error", "stderr"))
-            self.ridges = RidgePath(found["ridge"], *arrays)
+        paths: dict[str, type] = {"thresholds": ThresholdPath, "ridges": RidgePath}
+        for name, path in paths.items():
+            if found := notes.get(name):
+                chosen, *arrays = (found[f.name] for f in fields(path))
+                setattr(self, name, path(chosen, *map(np.array, arrays)))
         return self
 
 

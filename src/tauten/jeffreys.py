@@ -9,15 +9,14 @@ are undecided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from ._array import Array, column, like, matrix_of, namespace
+from .designs import Pullback
 from .losses import Loss
-
-Pullback = Callable[[Array], Iterator[Array]]
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,18 @@ class Registered(BaseEstimator):
         return cls.registry[name](**_parse_arguments(cls.registry[name], arguments))
 
 
+def is_word(value: Any, word: str) -> bool:
+    """Whether a parameter is this word; it may be an array, which ``==`` would compare by entry.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_word("auto", "auto"), is_word(np.ones(2), "auto")
+    (True, False)
+    """
+    return isinstance(value, str) and value == word
+
+
 def _parse_arguments(cls: type[Registered], text: str) -> dict[str, Any]:
     """Read ``key=value,key=value``; values are Python literals, ``inf``, or else plain strings."""
     allowed = sorted(cls._get_param_names())

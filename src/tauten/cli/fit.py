@@ -9,12 +9,10 @@ from typing import Any
 
 from .. import io, report
 from ..estimators import TensorClassifier, TensorPCA, TensorRegressor
+from ..estimators.base import PARTS
 from ..init import STARTS
 from ..io.dataset import AUTO
 from ..io.folders import FOLDER, NAME
-from ..losses import Loss
-from ..robust import Robustifier
-from ..solver import Solver
 from .options import (
     FitFailedError,
     Parser,
@@ -72,13 +70,12 @@ def add(commands: Any) -> Parser:
 
 def _add_parts(command: Parser) -> None:
     """Add the options that take a registered name, perhaps with parameters."""
-    families = {"robust": Robustifier, "loss": Loss, "solver": Solver}
-    values = {name: sorted(family.registry) for name, family in families.items()}
+    values = {name: sorted(family.registry) for name, family in PARTS.items()}
     values["init"] = sorted({name for starts in STARTS.values() for name in starts})
     about = {"robust": "robust gradient", "loss": "loss", "solver": "steps", "init": "start"}
     for name, known in values.items():
         choices = ["auto", *(value for value in known if value != "auto")]
-        parameters = "; parameters as NAME:KEY=VALUE" if name in families else ""
+        parameters = "; parameters as NAME:KEY=VALUE" if name in PARTS else ""
         told = f"{about[name]}: {', '.join(choices)}{parameters} (default: auto)"
         command.suggest(f"--{name}", values=choices, metavar="NAME", help=told)
 
@@ -114,9 +111,7 @@ def run(options: argparse.Namespace) -> None:
 def _model(options: argparse.Namespace) -> Any:
     """The estimator, not fitted; options that it has no use for are refused, not ignored."""
     parameters = {
-        name: value
-        for name in ("robust", "loss", "solver", "init")
-        if (value := getattr(options, name)) is not None
+        name: value for name in (*PARTS, "init") if (value := getattr(options, name)) is not None
     }
     parameters |= {"rank": options.rank, "random_state": options.seed}
     parameters["verbose"] = int(options.verbose)

@@ -12,6 +12,7 @@ import numpy as np
 from .._array import Array, like, matrix_of, namespace, to_numpy
 
 CENTRED = 2**20  # bytes of samples that are centred at a time
+SAMPLE_SHARE = 4  # a quarter of the memory is for the samples that start and thresholds look at
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,11 @@ class Samples:
 
     def _read_sample(self, rows: range | np.ndarray) -> Chunk:
         raise NotImplementedError
+
+
+def rows_within(memory: int, row_bytes: int) -> int:
+    """Samples that the quarter of the memory which is for them holds; one at least."""
+    return max(1, memory // SAMPLE_SHARE // max(row_bytes, 1))
 
 
 def add_up(rows: Iterable[Sequence[Any]]) -> list[Any]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._array import Array, quiet
 from ..exceptions import ChunksWarning
-from .base import Chunk, Samples, add_up
+from .base import Chunk, Samples, add_up, rows_within
 from .files import check_finite, check_samples
 from .rows import Rows
 from .tasks import Work, check_scheduler, computed, persisted, shared, task
@@ -110,7 +110,7 @@ class Blocks(Samples):
     def room(self) -> int:
         """Samples that a quarter of the memory holds."""
         row_bytes = self.main.dtype.itemsize * int(np.prod(self.main.shape[1:]))
-        return max(1, min(self.n, self.memory // 4 // max(row_bytes, 1)))
+        return min(self.n, rows_within(self.memory, row_bytes))
 
     def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
@@ -198,11 +198,8 @@ def _load(X: Array, y: Array, Z: Array, weight: Array, start: int) -> Rows:
 
 
 def _sums(work: Work, *weighings: Rows) -> list[Any]:
-    first = weighings[0]
     with BLAS.single(), quiet():
-        if len(weighings) == 1:
-            return first.map_sum(work.fn[0])
-        return first.map_sums(work.fn, weighings)
+        return weighings[0].map_sums(work.fn, weighings)
 
 
 def _rows(work: Work, rows: Rows) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._array import Array, quiet
-from .base import Chunk, Samples, add_up
+from .base import Chunk, Samples, add_up, rows_within
 from .rows import Kept, Rows
 from .stored import Stored
 from .threads import Team
@@ -17,7 +17,7 @@ from .threads import Team
 # Of the memory allowed: two slabs (one in use, one read ahead) take 2/5, the samples that start and
 # thresholds look at 1/4, and what is computed from them the rest. Threads that hand a slab on wait
 # for each other, so that few large ones are faster.
-SLAB_SHARE, SAMPLE_SHARE = 5, 4
+SLAB_SHARE = 5
 
 Room = dict[int, np.ndarray]  # memory that samples are read into, for each array on disk
 
@@ -88,7 +88,7 @@ class Files(Samples):
     @property
     def room(self) -> int:
         """Samples that a quarter of the memory holds."""
-        return max(1, min(self.n, self.memory // SAMPLE_SHARE // max(self._row_bytes, 1)))
+        return min(self.n, rows_within(self.memory, self._row_bytes))
 
     def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""

@@ -28,15 +28,16 @@ from ..init.base import tensor_shape
 from ..kernels import in_use
 from ..losses import Loss
 from ..problem import Problem
-from ..registry import Registered
+from ..registry import Registered, is_word
 from ..robust import Robustifier
 from ..select import select_rank, select_ridge, select_threshold
 from ..solver import Iteration, Result, Solver
-from ..solver.choice import choose, settled
+from ..solver.choice import settled, solver_for
 from ..tucker import Tucker
 
 PILOT_TOL, PILOT_STEPS = 1e-3, 8  # thresholds need no more
-FAMILIES: dict[str, type[Registered]] = {"robust": Robustifier, "loss": Loss, "solver": Solver}
+# Parameters that take a registered name, and of which family.
+PARTS: dict[str, type[Registered]] = {"robust": Robustifier, "loss": Loss, "solver": Solver}
 FEW = 16  # samples that tell what size entries have
 
 
@@ -65,8 +66,8 @@ class TensorModel(BaseEstimator):
         """
         for part in {name.partition("__")[0] for name in params if "__" in name}:
             spec = params.get(part, getattr(self, part, None))
-            if part in FAMILIES and isinstance(spec, str):
-                params[part] = FAMILIES[part].get(spec)
+            if part in PARTS and isinstance(spec, str):
+                params[part] = PARTS[part].get(spec)
         return super().set_params(**params)
 
     def _solve(
@@ -119,7 +120,7 @@ class TensorModel(BaseEstimator):
         solver = self._solver(problem, theta)
         solver.check()
         tau = getattr(problem.robust, "tau", None)
-        if isinstance(tau, str) and tau == "cv":
+        if is_word(tau, "cv"):
             with counter(self.verbose, "thresholds", "candidate") as report:
                 stage.thresholds = select_threshold(problem, theta, solver, rng=rng, report=report)
         if self._needs_ridge(problem, theta):
@@ -200,8 +201,7 @@ class TensorModel(BaseEstimator):
         return self.rank_path_.rank
 
     def _solver(self, problem: Problem, theta: Tucker) -> Solver:
-        auto = isinstance(self.solver, str) and self.solver == "auto"
-        return choose(problem, theta) if auto else Solver.get(self.solver)
+        return solver_for(self.solver, problem, theta)
 
     def _store(self, problem: Problem, result: Result, influence: np.ndarray) -> None:
         theta = result.theta

@@ -18,6 +18,7 @@ from ..data import in_memory
 from ..init.base import responses_per_parameter
 from ..losses import Loss
 from ..problem import Problem
+from ..registry import is_word
 from ..solver import Result
 from ..tucker import Tucker
 from .glm import TensorGLM
@@ -124,7 +125,7 @@ class TensorClassifier(ClassifierMixin, TensorGLM):
             only = classes.tolist()[0]
             raise ValueError(f"y must hold at least two classes; got one class, {only!r}")
         binary = len(classes) == 2
-        auto = isinstance(self.loss, str) and self.loss == "auto"
+        auto = is_word(self.loss, "auto")
         loss = Loss.get(("logistic" if binary else "multinomial") if auto else self.loss)
         if not loss.classes:
             raise ValueError(f"loss {loss.name!r} is not for classes: use TensorRegressor")
@@ -153,7 +154,7 @@ class TensorClassifier(ClassifierMixin, TensorGLM):
 
     @property
     def _auto_ridge(self) -> bool:
-        return isinstance(self.ridge, str) and self.ridge == "auto"
+        return is_word(self.ridge, "auto")
 
     def _needs_ridge(self, problem: Problem, theta: Tucker) -> bool:
         few = responses_per_parameter(problem, theta.rank) < ENOUGH

@@ -20,7 +20,8 @@ from .._checks import (
 )
 from ..data import Samples
 from ..designs import Covariate
-from ..inference import Intervals, linear_at_origin
+from ..inference import Intervals
+from ..inference.jacobians import linear_at_origin
 from ..losses import Loss
 from ..problem import PILOT_SIZE, Problem
 from ..robust import Robustifier

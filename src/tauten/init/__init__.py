@@ -33,6 +33,7 @@ from .._checks import check_theta
 from .._log import tell
 from ..designs import Covariate, Direct
 from ..problem import Problem
+from ..registry import is_word
 from ..tucker import Affine, Tucker, degrees_of_freedom
 from .base import Start, responses_per_parameter, tensor_shape, with_linear
 from .decomposition import decompose, pseudo_huber
@@ -87,7 +88,7 @@ def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Gener
         _check_linear(init, problem)
         return with_linear(problem, init.map(problem.data.like))
     starts = STARTS[type(problem.design)]
-    if isinstance(init, str) and init == "auto":
+    if is_word(init, "auto"):
         init = default(problem, rank)
     if not isinstance(init, str) or init not in starts:
         raise ValueError(

@@ -18,12 +18,13 @@ import numpy as np
 from .._archive import KINDS
 from .._labels import Labels, is_labelled
 from ..estimators import TensorClassifier, TensorPCA, TensorRegressor
+from ..estimators.base import PARTS
 from ..losses import Loss
 from ..preprocessing import Tensorize, TensorScaler
 from ..registry import Registered
 from ..robust import Robustifier
 from ..select import RankPath, RidgePath, ThresholdPath
-from ..solver import Iteration, Result, Solver
+from ..solver import Iteration, Result
 from ..tucker import Affine, Tucker
 from .models import ModelFileError
 
@@ -35,7 +36,7 @@ RECORDS: dict[str, type] = {
     cls.__name__: cls
     for cls in (Tucker, Affine, Iteration, Result, RankPath, RidgePath, ThresholdPath, Labels)
 }
-FAMILIES: dict[str, type[Registered]] = {cls.__name__: cls for cls in (Loss, Robustifier, Solver)}
+FAMILIES = {family.__name__: family for family in PARTS.values()}
 BIT_GENERATORS = {"MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"}
 
 STATE = re.compile(r"[A-Za-z]\w*_|_[a-z]\w*")  # names of what fit adds to an object

@@ -14,7 +14,8 @@ of the tails          :func:`qq`, :func:`survival`, :func:`hill`, :func:`kurtosi
 
 from .coefficients import coefficients, loadings
 from .fit import convergence, influence, rank_path, threshold_path, truncation
-from .tails import hill, kurtosis, local_moments, qq, survival
+from .moments import kurtosis, local_moments
+from .tails import hill, qq, survival
 
 __all__ = [
     "coefficients",

@@ -174,8 +174,7 @@ class Problem:
         sums = self.data.map_sum(lambda c: kernel.scatter(kernel.see(theta, c)))
         slope, moment, mean = per_sample(sums)
         if self.ridge:
-            penalty = [block[None, ...] for block in ridge_gradient(theta).blocks]
-            mean = mean + self.ridge * flat(iter(penalty))[0, :]
+            mean = mean + self.ridge * ridge_gradient(theta).flat()
         return self.with_ridge(theta, slope), moment, mean
 
     def entry_curvature(self, theta: Tucker) -> Array:

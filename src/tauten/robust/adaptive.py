@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._array import Array
+from ..registry import is_word
 from .base import Pilot, Robustifier, required
 from .cauchy import Cauchy
 from .huber import Huber
@@ -79,7 +80,7 @@ class Adaptive(Robustifier, name="auto"):
     def calibrate(self, pilot: Pilot | None = None) -> Self:
         """Choose each threshold with the ones before it in place."""
         new = copy(self)
-        auto = isinstance(self.tau, str) and self.tau == "auto"
+        auto = is_word(self.tau, "auto")
         new._truncate = Truncate(np.inf if auto else self.tau).calibrate(pilot)
         new._bend = self._choose_bend(pilot)
         new._shrink = Shrink(self._choose_omega(pilot)).calibrate(pilot)
@@ -89,12 +90,11 @@ class Adaptive(Robustifier, name="auto"):
         return new._with_tau(sandwich(required(pilot), new._with_tau, new.score))
 
     def _choose_omega(self, pilot: Pilot | None) -> Any:
-        auto = isinstance(self.omega, str) and self.omega == "auto"
         idle = pilot is None or pilot.residual or pilot.direct
-        return np.inf if auto and idle else self.omega
+        return np.inf if idle and is_word(self.omega, "auto") else self.omega
 
     def _choose_bend(self, pilot: Pilot | None) -> Huber:
-        if not (isinstance(self.nu, str) and self.nu == "auto"):
+        if not is_word(self.nu, "auto"):
             return Huber(self.nu).calibrate(pilot)
         pilot = required(pilot)
         return choose_bend(pilot.scores()) if pilot.residual else Huber(np.inf).calibrate()

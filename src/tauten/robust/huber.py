@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from .._array import Array, clip
+from ..registry import is_word
 from .base import Pilot, Robustifier, positive, required
 from .thresholds import robust_scale
 
@@ -45,7 +46,7 @@ class Huber(Robustifier, name="huber"):
     def calibrate(self, pilot: Pilot | None = None) -> Self:
         """Check nu, or take 1.345 robust standard deviations of the scores."""
         new = copy(self)
-        auto = isinstance(self.nu, str) and self.nu == "auto"
+        auto = is_word(self.nu, "auto")
         new.nu_ = self.factor * score_scale(required(pilot)) if auto else positive("nu", self.nu)
         return new
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._array import Array, like, namespace
+from ..registry import is_word
 from .base import Pilot, Robustifier, positive, required
 
 
@@ -45,8 +46,7 @@ class Shrink(Robustifier, name="shrink"):
     def calibrate(self, pilot: Pilot | None = None) -> Self:
         """Check omega, or take the median norm."""
         new = copy(self)
-        auto = isinstance(self.omega, str) and self.omega == "auto"
-        if auto:  # covariates that are mostly zero have no norm to shrink to
+        if is_word(self.omega, "auto"):  # covariates that are mostly zero have no norm to shrink to
             new.omega_ = float(np.median(required(pilot).norms())) or np.inf
         else:
             new.omega_ = positive("omega", self.omega)

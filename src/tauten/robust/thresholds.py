@@ -97,10 +97,11 @@ def sandwich(
         How scores are bent before they make a gradient.
     """
     canonical = pilot.canonical()
-    gradients = canonical.gradients(bend)
+    gradients = telling = canonical.gradients(bend)
     if pilot.classes:  # most scores of a good fit are about zero, and tell no scale
         bend = _undecided
-    scales = entry_scales(canonical.gradients(bend) if pilot.classes else gradients)
+        telling = canonical.gradients(bend)
+    scales = entry_scales(telling)
     pairs = zip(gradients, scales, strict=True)
     largest = max(float(np.max(np.abs(g) / s, initial=0.0)) for g, s in pairs)
     risks: list[float] = []

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from ..problem import Problem
+from ..registry import is_word
 from ..tucker import Tucker
 from .descent import ScaledDescent
 from .loop import Solver
@@ -15,6 +16,11 @@ from .result import Result
 BUDGET = 19  # Newton steps of an automatic fit, forty passes in all; separable classes need more
 SETTLED = 0.02  # share of the standard error of A that a last step may have
 LARGEST, WORK = 2500, 2e8  # what Newton's matrix may cost: its size, and multiplications a sample
+
+
+def solver_for(solver: str | Solver, problem: Problem, theta: Tucker) -> Solver:
+    """Return the solver asked for; for ``"auto"``, the one that suits the problem."""
+    return choose(problem, theta) if is_word(solver, "auto") else Solver.get(solver)
 
 
 def choose(problem: Problem, theta: Tucker) -> Solver:

@@ -37,12 +37,12 @@ class Newton(Solver, name="newton"):
     True
     """
 
+    curvature = True
+    stretches = True
+
     def gauge(self, theta: Tucker) -> Tucker:
         """Orthonormal factors, all-orthogonal core."""
         return theta.canonical()
-
-    curvature = True
-    stretches = True
 
     def step(
         self, problem: Problem, theta: Tucker, gradient: Gradient, reach: float = LONGEST
@@ -73,8 +73,7 @@ def _direction(theta: Tucker, gradient: Gradient, reach: float) -> Tucker:
     found by bisection.
     """
     xp = namespace(theta.core)
-    flat = xp.concat([xp.reshape(g, (-1,)) for g in gradient.blocks.blocks])
-    right = -theta.horizontal(flat[:, None])
+    right = -theta.horizontal(gradient.blocks.flat()[:, None])
 
     def solved(system: Array) -> Tucker:
         return theta.with_blocks(theta.split(xp.linalg.solve(system, right)[:, 0]))

@@ -1,4 +1,4 @@
-"""Tucker tensors ``A = S x_1 U_1 ... x_d U_d`` and the algebra of the paper's appendix A."""
+"""Points of the set of Tucker tensors."""
 
 from __future__ import annotations
 
@@ -9,146 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from ._array import Array, namespace, reshape
-
-
-def mode_dot(tensor: Array, matrix: Array, mode: int) -> Array:
-    """Mode product ``tensor x_mode matrix``: contract axis `mode` with the columns of `matrix`.
-
-    A reshape and one (batched) matrix product; the tensor is never transposed or copied.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> mode_dot(np.ones((2, 3, 4)), np.ones((5, 3)), mode=1).shape
-    (2, 5, 4)
-    """
-    xp = namespace(tensor, matrix)
-    shape = tensor.shape
-    before, after = math.prod(shape[:mode]), math.prod(shape[mode + 1 :])
-    if after == 1:  # a last mode as (M Xᵀ)ᵀ: twice as fast as X Mᵀ, since M has few rows
-        out = xp.matmul(matrix, reshape(tensor, (before, shape[mode])).T).T
-    else:
-        out = xp.matmul(matrix, reshape(tensor, (before, shape[mode], after)))
-    return reshape(out, (*shape[:mode], matrix.shape[0], *shape[mode + 1 :]))
-
-
-def unfold(tensor: Array, mode: int) -> Array:
-    """Mode-k matricisation in the paper's index order: the first of the other indices is fastest.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> unfold(np.arange(8).reshape(2, 2, 2), mode=0)
-    array([[0, 2, 1, 3],
-           [4, 6, 5, 7]])
-    """
-    xp = namespace(tensor)
-    others = [k for k in reversed(range(tensor.ndim)) if k != mode]
-    return xp.reshape(xp.permute_dims(tensor, (mode, *others)), (tensor.shape[mode], -1))
-
-
-def fold(matrix: Array, mode: int, shape: Sequence[int]) -> Array:
-    """Inverse of :func:`unfold` for a tensor of the given shape.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.arange(24).reshape(2, 3, 4)
-    >>> bool((fold(unfold(x, 1), 1, x.shape) == x).all())
-    True
-    """
-    xp = namespace(matrix)
-    axes = [mode, *(k for k in reversed(range(len(shape))) if k != mode)]
-    tensor = xp.reshape(matrix, tuple(shape[k] for k in axes))
-    return xp.permute_dims(tensor, tuple(axes.index(k) for k in range(len(shape))))
-
-
-def multi_mode_dot(tensor: Array, matrices: Sequence[Array | None], *, first: int = 0) -> Array:
-    """Product with a matrix in each mode from mode `first` on; ``None`` leaves a mode as it is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> multi_mode_dot(np.ones((2, 3, 4)), [np.ones((5, 2)), None, np.ones((6, 4))]).shape
-    (5, 3, 6)
-    """
-    for k in reversed(range(len(matrices))):  # the last mode lies together in memory
-        if matrices[k] is not None:
-            tensor = mode_dot(tensor, matrices[k], first + k)
-    return tensor
-
-
-def coordinates(tensors: Array, factors: Sequence[Array], *, first: int = 0) -> Array:
-    """Coordinates of tensors in the span of orthonormal factors, from mode `first` on.
-
-    ``Y x_k U_kᵀ``; where entries are missing (nan), the least-squares coordinates of least norm.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> y = np.array([[2.0, np.nan], [2.0, 2.0]])
-    >>> coordinates(y, [np.full((2, 1), 0.5**0.5)] * 2)
-    array([[4.]])
-    """
-    xp = namespace(tensors, *factors)
-    seen = ~xp.isnan(tensors)
-    known = xp.where(seen, tensors, xp.zeros_like(tensors))
-    scores = multi_mode_dot(known, [u.T for u in factors], first=first)
-    if xp.all(seen):
-        return scores
-    # Σ φ φᵀ over the observed entries, φ the products of rows of the factors: one mode at a time.
-    squares = [xp.reshape(u[:, :, None] * u[:, None, :], (u.shape[0], -1)).T for u in factors]
-    gram = multi_mode_dot(xp.astype(seen, tensors.dtype), squares, first=first)
-    rank, batch = scores.shape[first:], tuple(tensors.shape[:first])
-    pairs = [r for r in rank for _ in range(2)]
-    halves = [first + k for k in (*range(0, len(pairs), 2), *range(1, len(pairs), 2))]
-    size = math.prod(rank)
-    gram = xp.permute_dims(xp.reshape(gram, (*batch, *pairs)), (*range(first), *halves))
-    gram = xp.reshape(gram, (*batch, size, size))
-    flat = xp.reshape(scores, (*batch, size, 1))
-    return xp.reshape(xp.linalg.pinv(gram) @ flat, scores.shape)
-
-
-def sweep(tensors: Array, factors: Sequence[Array]) -> tuple[Array, list[Array]]:
-    """All partial projections of a batch of tensors, reading the batch at most twice.
-
-    Parameters
-    ----------
-    tensors : array (n, p_1, ..., p_d)
-        A batch; axis 0 holds the samples.
-    factors : sequence of arrays (p_k, r_k)
-
-    Returns
-    -------
-    core : array (n, r_1, ..., r_d)
-        ``X_i x_j U_jᵀ``.
-    partials : list of arrays
-        For each k, ``X_i x_{j≠k} U_jᵀ``: of shape r_j in every mode but k, where it is p_k.
-
-    Notes
-    -----
-    Modes are halved as a binary tree: one read of X contracts the left half, one the right, and
-    everything below works on the contracted, much smaller arrays.
-    """
-    order = len(factors)
-    if order == 0:
-        return tensors, []
-
-    def contract(x: Array, modes: Sequence[int]) -> Array:
-        for k in modes:
-            x = mode_dot(x, factors[k].T, k + 1)
-        return x
-
-    def leaves(x: Array, low: int, high: int) -> list[Array]:
-        if high - low == 1:
-            return [x]
-        middle = (low + high + 1) // 2
-        left = leaves(contract(x, range(high - 1, middle - 1, -1)), low, middle)
-        return left + leaves(contract(x, range(low, middle)), middle, high)
-
-    partials = leaves(tensors, 0, order)
-    return contract(partials[0], [0]), partials
+from .._array import Array, namespace
+from .products import left_singular_vectors, mode_dot, multi_mode_dot, unfold
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,8 +147,13 @@ class Tucker:
         factors = tuple(u @ q for u, q in zip(self.factors, rotations, strict=True))
         return replace(self, core=core, factors=factors)
 
+    def flat(self) -> Array:
+        """The blocks, flattened into one vector."""
+        xp = namespace(self.core)
+        return xp.concat([xp.reshape(block, (-1,)) for block in self.blocks])
+
     def split(self, vector: Array) -> list[Array]:
-        """Cut a flat vector into arrays of the shapes of the blocks."""
+        """Cut a flat vector into arrays of the shapes of the blocks; inverts :meth:`flat`."""
         ends = [0, *itertools.accumulate(math.prod(block.shape) for block in self.blocks)]
         xp = namespace(vector)
         return [
@@ -361,42 +228,6 @@ class Tucker:
         return sum(float(xp.sum((mine - theirs) ** 2)) for mine, theirs in pairs)
 
 
-@dataclass(frozen=True, eq=False)
-class Affine(Tucker):
-    """A Tucker tensor and one more block: the coefficients of vector covariates and intercept.
-
-    The linear predictor is then ``<X_i, A> + Σ_c Z_ic linear_c``.
-
-    Parameters
-    ----------
-    core, factors : see :class:`Tucker`
-    linear : array (c, q_1, ..., q_m)
-        One row per vector covariate, each of the shape of a response.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Affine(np.ones(1), [np.ones((3, 1))], np.zeros(1)).blocks[-1]
-    array([0.])
-    """
-
-    linear: Array
-
-    @property
-    def blocks(self) -> tuple[Array, ...]:
-        """The parameter blocks ``(S, U_1, ..., U_d, linear)``."""
-        return (self.core, *self.factors, self.linear)
-
-    def with_blocks(self, blocks: Sequence[Array]) -> Self:
-        """Return a point of the same type with other blocks."""
-        return type(self)(blocks[0], tuple(blocks[1:-1]), blocks[-1])
-
-    @property
-    def tucker(self) -> Tucker:
-        """The tensor alone."""
-        return Tucker(self.core, self.factors)
-
-
 def degrees_of_freedom(shape: Sequence[int], rank: Sequence[int]) -> int:
     """Dimension of the Tucker tensors of a rank: ``Σ (p_k r_k - r_k²) + Π r_k``.
 
@@ -406,65 +237,6 @@ def degrees_of_freedom(shape: Sequence[int], rank: Sequence[int]) -> int:
     90
     """
     return sum(p * r - r * r for p, r in zip(shape, rank, strict=True)) + math.prod(rank)
-
-
-def left_singular_vectors(tensor: Array, mode: int, rank: int) -> Array:
-    """Leading left singular vectors of an unfolding, by the smaller of its two Gram matrices."""
-    xp = namespace(tensor)
-    matrix = unfold(tensor, mode)
-    if matrix.shape[0] <= matrix.shape[1]:
-        _, vectors = xp.linalg.eigh(matrix @ matrix.T)
-        return xp.flip(vectors[:, matrix.shape[0] - rank :], axis=1)
-    u, _, _ = xp.linalg.svd(matrix, full_matrices=rank > matrix.shape[1])
-    return u[:, :rank]
-
-
-def hosvd(tensor: Array, rank: Sequence[int]) -> Tucker:
-    """Truncated higher-order singular value decomposition.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.random.default_rng(0).normal(size=(3, 4, 5))
-    >>> bool(np.allclose(hosvd(x, (3, 4, 5)).full(), x))
-    True
-    """
-    factors = [left_singular_vectors(tensor, k, r) for k, r in enumerate(rank)]
-    return Tucker(multi_mode_dot(tensor, [u.T for u in factors]), tuple(factors))
-
-
-def hooi(
-    tensor: Array,
-    rank: Sequence[int],
-    *,
-    n_iter: int = 50,
-    tol: float = 1e-10,
-    start: Tucker | None = None,
-) -> Tucker:
-    """Higher-order orthogonal iteration (De Lathauwer et al., 2000), by default from the HOSVD.
-
-    Alternates over the modes until the norm of the core stops growing, relatively by `tol`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> a = np.outer([1.0, 2.0], [1.0, 1.0, 1.0])
-    >>> bool(np.allclose(hooi(a, (1, 1)).full(), a))
-    True
-    """
-    xp = namespace(tensor)
-    point = hosvd(tensor, rank) if start is None else start
-    norm = float(xp.linalg.vector_norm(point.core))
-    for _ in range(n_iter):
-        factors = list(point.factors)
-        for k, r in enumerate(rank):
-            others = [None if j == k else u.T for j, u in enumerate(factors)]
-            factors[k] = left_singular_vectors(multi_mode_dot(tensor, others), k, r)
-        point = Tucker(multi_mode_dot(tensor, [u.T for u in factors]), tuple(factors))
-        previous, norm = norm, float(xp.linalg.vector_norm(point.core))
-        if norm - previous <= tol * norm:
-            break
-    return point
 
 
 def _polar(matrix: Array) -> Array:
