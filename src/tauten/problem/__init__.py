@@ -2,7 +2,8 @@
 
 from .pilot import PILOT_SIZE, PilotFit
 from .problem import Gradient, Problem, gradients, scores, values
-from .samplewise import Kernel, Line, Seen, View
+from .samplewise import Kernel
+from .seen import Line, Seen, View
 from .system import horizontal_part, horizontal_system, sandwich
 
 __all__ = [

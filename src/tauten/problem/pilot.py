@@ -13,7 +13,8 @@ from .._array import Array, column, namespace, quiet, to_numpy
 from ..data import Chunk
 from ..robust import Robustifier
 from ..tucker import Tucker
-from .samplewise import Kernel, Line, Seen, View, per_sample, total_weight, weighted
+from .samplewise import Kernel, per_sample
+from .seen import Line, Seen, View, total_weight, weighted
 from .system import expected_error, sandwich
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class PilotFit:
         key = b"" if factors is None else to_numpy(factors).tobytes()
         if key not in self._lines:
             self._lines[key] = kernel.linearise(self._theta, self._chunk)
-        return Seen(kernel, self._lines[key])
+        return kernel.seen(self._lines[key])
 
     @cached_property
     def _eta(self) -> Array:

@@ -21,7 +21,8 @@ from ..ridge import ridge_curvature, ridge_gradient
 from ..robust import Robustifier
 from ..tucker import Tucker, degrees_of_freedom
 from .pilot import PILOT_SIZE, PilotFit
-from .samplewise import Kernel, Seen, View, per_sample, total_weight, weighted
+from .samplewise import Kernel, per_sample
+from .seen import View, total_weight, weighted
 from .system import horizontal_part, horizontal_system, sandwich
 
 
@@ -241,7 +242,7 @@ class Problem:
         def shares(chunk: Chunk) -> Array:
             seen = kernel.see(theta, chunk)
             line = seen.line if seen.line.whole else plain.linearise(theta, chunk)
-            bent, raw = flat(iter(seen.cut)), flat(iter(Seen(plain, line).raw))
+            bent, raw = flat(iter(seen.cut)), flat(iter(plain.seen(line).raw))
             xp = namespace(raw)
             kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (bent, raw))
             # Bent entries of a response can cancel less than the raw ones, and more be kept.

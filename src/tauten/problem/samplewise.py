@@ -3,114 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .._array import Array, column, like, matrix_of, namespace, product, ratio, reshape
-from ..data import Chunk, Samples
-from ..designs import Covariate, Direct, Pullback
+from .._array import Array, column, like, matrix_of, namespace, product, reshape
+from ..data import Chunk
+from ..designs import Covariate, Direct
 from ..jeffreys import Jeffreys, flat, unit
 from ..losses import Loss
 from ..robust import Robustifier
 from ..robust.base import slope_of
 from ..tucker import Tucker
-
-
-@dataclass(frozen=True, kw_only=True)
-class View:
-    """Samples as the loss sees them from a point.
-
-    Attributes
-    ----------
-    y, eta : array (n, ...)
-        Responses and linear predictors, shrunk together where the loss is one of the residual.
-    share : array (n,), optional
-        What is left of each sample's loss where it is not: a label does not shrink with its
-        covariates, and covariates that shrink alone would make A too large.
-    pseudo : tuple of array, optional
-        Score and number of each sample's pseudo-observations: see :class:`Jeffreys`.
-    """
-
-    y: Array
-    eta: Array
-    share: Array | None = None
-    pseudo: tuple[Array, Array] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line(View):
-    """A chunk of samples linearised at a point: the one sweep that a pass makes of it.
-
-    Attributes
-    ----------
-    chunk : Chunk
-    pullback : callable
-        From scores to per-sample gradients: see :meth:`tauten.designs.Covariate.linearise`.
-    scale : array (n,), optional
-        Factors that shrink each X_i.
-    """
-
-    chunk: Chunk
-    pullback: Pullback
-    scale: Array | None = None
-
-    @property
-    def whole(self) -> bool:
-        """Whether no sample was shrunk."""
-        return self.scale is None and self.share is None
-
-
-class Seen:
-    """A linearised chunk, and what a robustifier makes of it, worked out once.
-
-    Attributes
-    ----------
-    line : Line
-    score, bent : array
-        Scores before and after they were bent.
-    raw : list of arrays
-        Per-sample gradients of each block, from bent scores.
-    """
-
-    def __init__(self, kernel: Kernel, line: Line) -> None:
-        self.line, self._robust = line, kernel.robust
-        self.score = kernel.score(line)
-        self.bent = kernel.robust.score(self.score)
-        self.raw = list(line.pullback(self.bent))
-
-    @cached_property
-    def cut(self) -> list[Array]:
-        """The gradients after they were bent themselves."""
-        return [self._robust.sample(raw, k) for k, raw in enumerate(self.raw)]
-
-    @cached_property
-    def changed(self) -> list[int]:
-        """How many entries of each block that changed."""
-        return [_count_changed(*pair) for pair in zip(self.cut, self.raw, strict=True)]
-
-    def shares(self) -> Array | None:
-        """What is left of each sample's gradient entries, all blocks flattened; None if all is."""
-        if not any(self.changed):
-            return None
-        return flat(share_of(c, raw) for c, raw in zip(self.cut, self.raw, strict=True))
-
-    def slopes(self) -> Array | None:
-        """Derivatives of the cut gradient entries by the raw ones; None if all are one."""
-        if not any(self.changed):
-            return None
-        return flat(self._robust.sample_slope(raw, k) for k, raw in enumerate(self.raw))
-
-
-def share_of(bent: Array, raw: Array) -> Array:
-    """Ratio of the bent to the raw, the weight of iteratively reweighted least squares.
-
-    A step with it is safe: it goes to the end of a quadratic above a convex bend's loss. One where
-    there is nothing.
-    """
-    one = namespace(raw).ones_like(raw)
-    return one if bent is raw else ratio(bent, raw, otherwise=one)
+from .seen import Line, Seen, View, share_of, total_weight, weighted
 
 
 @dataclass(frozen=True)
@@ -151,7 +57,11 @@ class Kernel:
 
     def see(self, theta: Tucker, chunk: Chunk) -> Seen:
         """Sweep the samples at a point, and bend their scores."""
-        return Seen(self, self.linearise(theta, chunk))
+        return self.seen(self.linearise(theta, chunk))
+
+    def seen(self, line: Line) -> Seen:
+        """Bend the scores of samples that were swept already."""
+        return Seen(line, self.score(line), self.robust)
 
     def predict(self, theta: Tucker, chunk: Chunk) -> View:
         """Return the shrunk samples as seen from a point, alone."""
@@ -331,10 +241,6 @@ class Kernel:
         return weight * like(block == np.arange(n_blocks)[:, None], chunk.y)
 
 
-def _count_changed(bent: Array, raw: Array) -> int:
-    return 0 if bent is raw else int(namespace(raw).count_nonzero(bent != raw))
-
-
 def _kept(rows: Array, kept: Array | None) -> Array:
     return rows if kept is None else kept * rows
 
@@ -348,15 +254,3 @@ def per_sample(sums: list[Any]) -> tuple[Array, Array, Array]:
     """Slope, covariance of the mean, and mean, from the sums of :meth:`Kernel.scatter`."""
     slope, moment, total, count = sums
     return slope / count, moment / count**2, total / count
-
-
-def weighted(entries: Array, chunk: Chunk) -> Array:
-    """Per-sample entries times the samples' weights."""
-    return entries if chunk.weight is None else entries * column(chunk.weight, entries.ndim)
-
-
-def total_weight(samples: Chunk | Samples) -> Any:
-    """Sum of the weights; without any, the number of samples."""
-    if samples.weight is None:
-        return samples.y.shape[0]
-    return namespace(samples.weight).sum(samples.weight)
