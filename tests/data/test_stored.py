@@ -69,3 +69,90 @@ def test_a_chunk_that_is_damaged_or_lost(rng, tmp_path):
     shutil.rmtree(tmp_path / "a.zarr")
     with pytest.raises(OSError, match="changed while it was in use"):
         array.check_unchanged()
+
+
+HDF5 = {  # how a dataset is kept, and whether its file holds the numbers one after the other
+    "contiguous": ({}, True),
+    "chunks": ({"chunks": (5, 3, 4)}, True),
+    "resizable": ({"chunks": (5, 3, 4), "maxshape": (None, 9, 9)}, True),
+    "single precision": ({"chunks": (4, 3, 4), "dtype": "f4"}, True),
+    "chunks of part of a sample": ({"chunks": (5, 3, 2)}, False),
+    "compressed": ({"chunks": (5, 3, 4), "compression": "gzip"}, False),
+    "shuffled": ({"chunks": (5, 3, 4), "shuffle": True}, False),
+    "checksums": ({"chunks": (5, 3, 4), "fletcher32": True}, False),
+    "other byte order": ({"dtype": ">f8"}, False),
+    "integers": ({"dtype": "i2"}, False),
+}
+
+
+@pytest.mark.parametrize("kind", HDF5)
+def test_datasets_are_read_through_their_files_where_these_hold_the_numbers(
+    kind, rng, tmp_path, monkeypatch
+):
+    h5py = pytest.importorskip("h5py")
+    options, plain = HDF5[kind]
+    A = (10 * rng.normal(size=(37, 3, 4))).astype(options.get("dtype", float))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("X", data=A, **options)
+    with h5py.File(tmp_path / "x.h5") as file:
+        array = stored(file["X"])
+        if plain:
+            monkeypatch.delattr(h5py.Dataset, "read_direct")  # it would stop all other threads
+        for low, high in ((0, 37), (3, 11), (5, 10), (36, 37), (4, 4)):
+            found = array.read(low, high)
+            np.testing.assert_array_equal(found, A[low:high])
+            assert found.dtype == array.dtype
+
+
+@pytest.mark.parametrize("chunks", [None, (5, 3, 4)])
+def test_samples_that_were_never_written_are_what_the_file_says(rng, tmp_path, chunks):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("X", (20, 3, 4), chunks=chunks, dtype=float, fillvalue=7.0)
+        if chunks:
+            file["X"][5:10] = 1.0
+    with h5py.File(tmp_path / "x.h5") as file:
+        found = stored(file["X"]).read(3, 12)
+    expected = np.full((9, 3, 4), 7.0)
+    if chunks:
+        expected[2:7] = 1.0
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_file_open_for_writing_is_read_by_h5py(rng, tmp_path):
+    """What was written may not be in the file yet."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("X", data=np.zeros((20, 3)))
+        file.flush()
+        array = stored(file["X"])
+        file["X"][...] = 2.0
+        np.testing.assert_array_equal(array.read(0, 20), np.full((20, 3), 2.0))
+
+
+@pytest.mark.parametrize("chunks", [None, (5, 3)])
+def test_a_user_block_and_other_drivers(rng, tmp_path, chunks):
+    """Places in the file count the block."""
+    h5py = pytest.importorskip("h5py")
+    A = rng.normal(size=(20, 3))
+    with h5py.File(tmp_path / "x.h5", "w", userblock_size=512) as file:
+        file.create_dataset("X", data=A, chunks=chunks)
+    for driver in (None, "core", "stdio"):
+        with h5py.File(tmp_path / "x.h5", driver=driver) as file:
+            np.testing.assert_array_equal(stored(file["X"]).read(2, 9), A[2:9])
+
+
+def test_datasets_of_other_files(rng, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    A = rng.normal(size=(20, 3))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["X"] = A
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        layout = h5py.VirtualLayout(A.shape, float)
+        layout[:] = h5py.VirtualSource(str(tmp_path / "a.h5"), "X", A.shape)
+        file.create_virtual_dataset("virtual", layout)
+        where = [(str(tmp_path / "x.raw"), 0, A.nbytes)]
+        file.create_dataset("external", A.shape, float, external=where)[...] = A
+    with h5py.File(tmp_path / "x.h5") as file:
+        for name in ("virtual", "external"):
+            np.testing.assert_array_equal(stored(file[name]).read(2, 9), A[2:9])

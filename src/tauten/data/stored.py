@@ -7,6 +7,7 @@ import mmap
 import os
 import sys
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,11 @@ class Stored:
     def row_bytes(self) -> int:
         """Bytes of a sample in memory."""
         return self.dtype.itemsize * math.prod(self.shape[1:])
+
+    @property
+    def raw_row_bytes(self) -> int:
+        """Bytes of a sample on disk, if it is held as it is."""
+        return self.raw.itemsize * math.prod(self.shape[1:])
 
     @property
     def nbytes(self) -> int:
@@ -156,20 +162,10 @@ class Mapped(Stored):
             return
         same = self.raw == self.dtype
         raw = block if same else np.empty(block.shape, self.raw)
-        self._fill(raw, self._path, low)
+        with self._path.open("rb", buffering=0) as file:
+            _fill(raw, file, self._offset + low * self.raw_row_bytes)
         if not same:
             block[...] = raw
-
-    def _fill(self, block: np.ndarray, path: Path, low: int) -> None:
-        """Fill a block with what the file holds from sample `low` on."""
-        with path.open("rb", buffering=0) as file:
-            file.seek(self._offset + low * self.raw.itemsize * math.prod(self.shape[1:]))
-            view, got = memoryview(block.data).cast("B"), 0
-            while got < len(view):
-                count = file.readinto(view[got:])
-                if not count:
-                    raise OSError(f"the file ends {len(view) - got} bytes too early")
-                got += count
 
     def _file_chunk(self) -> int:
         return 1
@@ -188,14 +184,62 @@ def _mapping(array: Any) -> mmap.mmap | None:
     return array
 
 
+def _fill(block: np.ndarray, file: FileIO, offset: int) -> None:
+    """Fill a block with the bytes of a file from an offset on; other threads run meanwhile."""
+    file.seek(offset)
+    view, got = memoryview(block.data).cast("B"), 0
+    while got < len(view):
+        count = file.readinto(view[got:])
+        if not count:
+            raise OSError(f"the file ends {len(view) - got} bytes too early")
+        got += count
+
+
 class Dataset(Stored):
-    """A dataset of an HDF5 file opened by h5py."""
+    """A dataset of an HDF5 file opened by h5py.
+
+    While h5py reads, no other thread of Python runs: nothing is computed meanwhile. So a dataset
+    whose file holds its numbers as they are, sample after sample, is read through its file.
+    """
+
+    def __init__(self, array: Any) -> None:
+        super().__init__(array)
+        self._plain = self._holds_numbers()
+
+    def _holds_numbers(self) -> bool:
+        array = self.array
+        whole = array.chunks is None or array.chunks[1:] == array.shape[1:]
+        bare = self.raw == self.dtype and array.id.get_create_plist().get_nfilters() == 0
+        written = array.file.mode == "r"  # else the last changes may not be in the file yet
+        return bool(whole and bare and written)
 
     def _read(self, low: int, high: int, block: np.ndarray) -> None:
-        if self.raw == self.dtype:
-            self.array.read_direct(block, np.s_[low:high])
-        else:
+        if self.raw != self.dtype:
             super()._read(low, high, block)
+        elif not self._plain or not self._read_numbers(low, high, block):
+            self.array.read_direct(block, np.s_[low:high])
+
+    def _read_numbers(self, low: int, high: int, block: np.ndarray) -> bool:
+        """Read what the file holds: nothing where nothing was written, or it is in another file."""
+        chunked = self.array.chunks is not None
+        with self._files()[0].open("rb", buffering=0) as file:
+            start = low
+            while start < high:
+                first = start - start % self.chunk if chunked else 0
+                end = min(first + self.chunk, high) if chunked else high
+                place = self._place(first) if chunked else self.array.id.get_offset()
+                if place is None:
+                    return False
+                offset = place + (start - first) * self.row_bytes
+                _fill(block[start - low : end - low], file, offset)
+                start = end
+        return True
+
+    def _place(self, first: int) -> int | None:
+        """Where in the file the chunk begins whose first sample this is."""
+        corner = (first, *(0,) * (self.ndim - 1))
+        place = self.array.id.get_chunk_info_by_coord(corner).byte_offset
+        return None if place is None else int(place)
 
     def _files(self) -> list[Path]:
         return [Path(self.array.file.filename)]
