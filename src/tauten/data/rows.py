@@ -13,8 +13,11 @@ from .._array import Array, is_numpy, namespace, take
 from .base import Chunk, Samples, add_up
 from .threads import Team
 
-CHUNK_ROWS = 256  # so that what is projected, a few kB a sample, stays in a core's cache ...
-SMALL_CHUNK, LARGE_CHUNK = 2**24, 2**26  # ... unless the samples are small, or huge (in bytes)
+CHUNK_ROWS = 256  # at most, so that calls take little of the time, and ...
+PROJECTED = (
+    2**19
+)  # ... so that what is projected of them, by factors of three columns, stays in cache
+SMALL_CHUNK, LARGE_CHUNK = 10**7, 2**26  # unless the samples are small, or huge (in bytes)
 WORTH_THREADS = 2**24  # bytes of X from which more threads than one pay
 
 Kept = dict[int, list[tuple[Array | None, Array]]]
@@ -105,7 +108,9 @@ class Rows(Samples):
     def _chunk_rows(self) -> int:
         """Samples per chunk, such that the chunks are even and evenly many."""
         row_bytes = 8 * math.prod(self.main.shape[1:]) or 8
-        rows = max(min(CHUNK_ROWS, LARGE_CHUNK // row_bytes), SMALL_CHUNK // row_bytes, 1)
+        cached = PROJECTED // (24 * sum(self.main.shape[1:]) or 24)
+        most = min(CHUNK_ROWS, cached, LARGE_CHUNK // row_bytes)
+        rows = max(most, SMALL_CHUNK // row_bytes, 1)
         if self.n <= rows and self.n * row_bytes < WORTH_THREADS:
             return self.n
         pairs = math.ceil(self.n / rows / 2)
