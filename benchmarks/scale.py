@@ -3,6 +3,7 @@
     python benchmarks/scale.py disk --size 8e9 --memory 1GB
     python benchmarks/scale.py dask --n 20000 --side 20
     python benchmarks/scale.py dask --n 160000 --side 10
+    python benchmarks/scale.py dask --n 20000 --side 20 --rank 8
     python benchmarks/scale.py traffic
     python benchmarks/scale.py scheduler
 
@@ -30,7 +31,7 @@ import numpy as np
 import tauten as tt
 
 SHAPE, CHUNK = (20, 20, 20), 128
-RANK, LARGE_RANK = 3, 8  # of a fit; of a point of a thousand parameters
+RANK, LARGE_RANK = 3, 8  # of a fit; the latter of a point of a thousand parameters
 TURNS = 3
 
 
@@ -118,19 +119,19 @@ def on_workers(shape: tuple[int, ...], blocks: int):
     return X
 
 
-def on_dask(n: int, side: int, blocks: int) -> None:
+def on_dask(n: int, side: int, rank: int, blocks: int) -> None:
     """The default fit in memory, on one worker process and on two, in turn; least times."""
     from distributed import Client
 
     shape = (n // blocks, side, side, side)
     X = np.concatenate([block(seed, shape) for seed in range(blocks)])
-    target = tt.datasets.truth(shape[1:], RANK, reading="random", rng=0).full()
+    target = tt.datasets.truth(shape[1:], rank, reading="random", rng=0).full()
     noise = np.random.default_rng(0).standard_t(2, size=len(X))
     y = X.reshape(len(X), -1) @ target.ravel() + noise
     found, times = [], {"memory": [], 1: [], 2: []}
 
     def fit(samples) -> None:
-        model = tt.TensorRegressor(rank=RANK).fit(samples, y)
+        model = tt.TensorRegressor(rank=rank).fit(samples, y)
         found.append((model.coef_, model.result_.n_passes))
 
     with ExitStack() as stack:
@@ -219,6 +220,7 @@ def main() -> None:
     parser.add_argument("--folder")
     parser.add_argument("--n", type=int, default=20_000)
     parser.add_argument("--side", type=int, default=20, help="samples of side³ numbers")
+    parser.add_argument("--rank", type=int, default=RANK)
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--tasks", type=int, default=1000)
     options = parser.parse_args()
@@ -227,7 +229,7 @@ def main() -> None:
     elif options.what == "fit-file":
         fit_file(Path(options.rest[0]), options.rest[1], int(options.rest[2]))
     elif options.what == "dask":
-        on_dask(options.n, options.side, options.blocks)
+        on_dask(options.n, options.side, options.rank, options.blocks)
     elif options.what == "traffic":
         traffic(options.blocks)
     else:
