@@ -342,6 +342,12 @@ def test_location_variance_of_no_bend_is_the_second_moment(rng):
     np.testing.assert_allclose(influence, x**2 / np.mean(x**2) - 2, atol=1e-6)
 
 
+def test_location_variance_of_a_falling_bend_is_infinite(rng):
+    variance, influence = location_variance(np.negative, rng.normal(size=7))
+    assert variance == np.inf
+    np.testing.assert_array_equal(influence, np.zeros(7))
+
+
 def test_location_variance_has_the_influence_it_says(rng):
     """Its standard error, against the spread over many samples."""
     bend = Huber(1.0).calibrate().score
