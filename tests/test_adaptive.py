@@ -75,26 +75,11 @@ def independent_risk(problem, theta, tau, *, nu=np.inf):
         bent = np.clip(raw, -levels, levels)
         moment += np.outer(bent, bent)
         slope += np.outer((np.abs(raw) < levels) * (abs(score) < nu) * curvature * j, j)
-    basis = horizontal_basis(theta)
+    basis = oracle.horizontal_basis(theta.blocks, theta.order)
     inverse = basis @ np.linalg.inv(basis.T @ (slope / n) @ basis) @ basis.T
     covariance = inverse @ (moment / n**2) @ inverse.T
     move = tensor_jacobian(theta)
     return np.trace(move @ covariance @ move.T)
-
-
-def horizontal_basis(theta):
-    """Orthonormal basis of the steps with U_kᵀ dU_k = 0; core and linear coefficients are free."""
-    blocks, columns = theta.blocks, []
-    for k, block in enumerate(blocks):
-        if 1 <= k <= theta.order:
-            outside = np.linalg.svd(block)[0][:, block.shape[1] :]
-            moves = np.kron(outside, np.eye(block.shape[1]))
-        else:
-            moves = np.eye(block.size)
-        above = sum(b.size for b in blocks[:k])
-        below = sum(b.size for b in blocks[k + 1 :])
-        columns.append(np.pad(moves, ((above, below), (0, 0))))
-    return np.hstack(columns)
 
 
 def tensor_jacobian(theta):

@@ -333,6 +333,14 @@ def test_thresholds_must_be_numbers(cls, parameter, value):
         cls(value).calibrate()
 
 
+@pytest.mark.parametrize("parameter", ["omega", "nu", "tau"])
+def test_thresholds_of_the_default_must_be_numbers(parameter, rng):
+    problem, theta = problem_and_point(rng)
+    robust = Adaptive(**{"omega": 1.0, "nu": 1.0, "tau": 1.0, parameter: "large"})
+    with pytest.raises(TypeError, match=f"{parameter} must be a positive number"):
+        robust.calibrate(problem.pilot(theta))
+
+
 def test_thresholds_per_block_must_fit(rng):
     problem, theta = problem_and_point(rng)
     pilot = problem.pilot(theta)

@@ -49,6 +49,15 @@ def test_a_last_step_far_below_the_standard_error_is_enough(problem):
     assert settled(problem, longer) is longer
 
 
+@pytest.mark.parametrize(("size", "enough"), [(4, True), (3, False)])
+def test_no_standard_error_of_more_coefficients_than_newton_may_have(
+    size, enough, problem, monkeypatch
+):
+    monkeypatch.setattr("tauten.solver.choice.LARGEST", size)
+    theta, error = least_squares(problem)
+    assert settled(problem, stopped(theta, 0.001 * error)).converged == enough
+
+
 @pytest.mark.parametrize("reason", [f"{DIVERGED} at iteration 1", f"{INTERRUPTED} after 1"])
 def test_other_ends_stay_what_they_are(problem, reason):
     theta, error = least_squares(problem)
