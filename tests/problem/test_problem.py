@@ -12,6 +12,7 @@ from tauten.designs import Covariate
 from tauten.losses import Loss
 from tauten.problem import Problem
 from tauten.robust import Robustifier, Shrink
+from tauten.tucker import Tucker
 
 
 @pytest.fixture
@@ -107,3 +108,21 @@ def test_curvature_along_a_full_tensor_of_shrunk_samples(make, theta, rng, loss)
     moves = np.einsum("nij,ij->n", X, direction) * factors
     expected = np.sum(weight * curvature * moves**2) / weight.sum()
     assert problem.tensor_curvature(theta, direction) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.2])
+def test_the_prior_is_as_many_samples_of_no_class_as_hat_values(ridge, rng):
+    """Firth (1993), for a vector: the hat values of logistic regression, by hand."""
+    X, beta = rng.normal(size=(30, 3)), np.array([1.0, -0.5, 0.8])
+    y, weight = (rng.random(30) < 0.5).astype(float), rng.uniform(0.5, 2.0, size=30)
+    theta = Tucker(np.array([np.linalg.norm(beta)]), [beta[:, None] / np.linalg.norm(beta)])
+    p = 1 / (1 + np.exp(-X @ beta))
+    information = (X.T * (weight * p * (1 - p))) @ X + ridge * weight.sum() * np.eye(3)
+    hat = p * (1 - p) * np.einsum("ni,ij,nj->n", X, np.linalg.inv(information), X)
+    undecided = Rows(X, np.full(30, 0.5), None, weight * hat)
+
+    plain = Problem(Rows(X, y, None, weight), Loss.get("logistic"), Covariate(), ridge=ridge)
+    prior, extra = replace(plain, reduce_bias=True), replace(plain, data=undecided, ridge=0.0)
+    number = np.sum(weight * hat) / np.sum(weight)
+    for of in (lambda q: joined(q.gradient(theta).blocks), lambda q: q.curvature(theta)):
+        np.testing.assert_allclose(of(prior) - of(plain), number * of(extra), rtol=1e-5, atol=1e-8)
