@@ -400,6 +400,18 @@ def test_doubt_leaves_least_squares(rng):
     assert np.isfinite(choose_bend(six).nu_)
 
 
+@pytest.mark.parametrize(("size", "bent"), [(3.7, False), (4.1, True)])
+def test_doubt_of_one_wild_score(size, bent):
+    """Beyond every finite candidate, it alone adds s to a variance of one.
+
+    The logarithm of the ratio is log(1 + s), and its standard error s / (1 + s): two of them are
+    as much at s = 3.92.
+    """
+    scores = stats.norm.ppf((np.arange(2000) + 0.5) / 2000)
+    wild = np.append(scores, np.sqrt(size * 2001))
+    assert np.isfinite(choose_bend(wild).nu_) == bent
+
+
 def test_scores_that_tell_no_scale_are_not_bent(rng):
     for scores in (np.zeros(50), np.r_[np.zeros(40), rng.normal(size=10)]):
         found = choose_bend(scores)

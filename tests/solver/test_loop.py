@@ -1,4 +1,4 @@
-"""Parts of the loop: steps that stretch."""
+"""The loop: what it counts, what it hands to a step, and steps that stretch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ import math
 import numpy as np
 import pytest
 
+from tauten.data import Rows
+from tauten.designs import Covariate
+from tauten.losses import Squared
+from tauten.problem import Problem
+from tauten.solver import Solver
 from tauten.solver.loop import stretch
+from tauten.solver.result import Progress
 from tauten.tucker import Tucker
 
 
@@ -54,3 +60,49 @@ def test_steps_that_turn_are_not_stretched():
 )
 def test_other_steps_are_taken_as_they_are(points):
     assert stretch(trail(*points)) == 1.0
+
+
+class Contraction(Solver):
+    """Each step leaves a share of the way to a point: a geometric series."""
+
+    end = np.array([[110.0], [0.0]])
+
+    def __init__(self, n_iter=9, tol=0.0, left=0.4):
+        super().__init__(n_iter, tol)
+        self.left = left
+
+    def step(self, problem, theta, gradient, reach=0.1):
+        self.reaches = [*getattr(self, "reaches", []), reach]
+        return Tucker(theta.core, [self.end + self.left * (theta.factors[0] - self.end)])
+
+
+class Stretched(Contraction):
+    stretches = True
+
+
+@pytest.fixture
+def problem():
+    return Problem(Rows(np.eye(2), np.ones(2)), Squared(), Covariate())
+
+
+def test_passes_are_those_of_the_run(problem):
+    (start,) = trail((100, 0))
+    assert [Contraction(n).run(problem, start).n_passes for n in (3, 5)] == [3, 5]
+
+
+def test_a_step_is_told_how_far_to_trust_and_the_last_points_are_kept(problem):
+    (start,) = trail((100, 0))
+    solver, progress = Contraction(n_iter=5), Progress(reach=0.02)
+    solver.run(problem, start, progress=progress)
+    np.testing.assert_allclose(solver.reaches, 0.02 * 1.25 ** np.arange(5))
+    ends = [110 - 10 * 0.4**t for t in (3, 4, 5)]
+    np.testing.assert_allclose([p.factors[0][0, 0] for p in progress.trail], ends)
+
+
+def test_a_stretched_step_ends_the_series_and_tells_nothing_of_the_hessian(problem):
+    (start,) = trail((100, 0))
+    progress = Progress(reach=0.02)
+    result = Stretched(n_iter=3).run(problem, start, progress=progress)
+    np.testing.assert_allclose(result.theta.full(), [110, 0])
+    assert progress.reach == pytest.approx(0.02 * 1.25**2)
+    assert len(progress.trail) == 1
