@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tauten.data import Rows
 from tauten.designs import Covariate
-from tauten.losses import Squared
+from tauten.losses import Logistic, Squared
 from tauten.problem import Problem
 from tauten.robust import Truncate
-from tauten.select import cross_validate, select_rank, select_threshold
-from tauten.select.folds import validate
+from tauten.select import cross_validate, prediction_error, select_rank, select_threshold
+from tauten.select.folds import folds, validate
 from tauten.solver import Newton, Solver
 from tauten.tucker import Tucker
 
@@ -39,6 +41,22 @@ def test_errors_of_one_problem_by_hand(problem, theta):
     rows = np.array([3, 8, 9])
     (error,) = validate([problem], [theta], [rows])
     assert error == pytest.approx(np.mean(np.abs(problem.data.X[rows, 0] - problem.data.y[rows])))
+
+
+def test_prediction_errors_by_hand(rng):
+    """Absolute residuals, those that are there; or losses of samples without the largest tenth."""
+    assert prediction_error(Squared(), np.array([[1.0, -3.0], [np.nan, 2.0]])) == 2.0
+    losses = np.append(np.arange(18.0), [1e3, 1e4])
+    parts = rng.permutation(losses)[:, None] * [0.25, 0.75]
+    assert prediction_error(Logistic(), parts) == pytest.approx(np.mean(np.arange(18)))
+
+
+@pytest.mark.parametrize(("n", "number"), [(30, 5), (3, 3), (2, 2)])
+def test_there_are_five_folds_or_as_many_as_samples(n, number, problem, rng):
+    few = replace(problem, data=Rows(problem.data.X[:n], problem.data.y[:n]))
+    tests = [test for _, test in folds(few, rng)]
+    assert len(tests) == number
+    np.testing.assert_array_equal(np.sort(np.concatenate(tests)), np.arange(n))
 
 
 @pytest.mark.parametrize(("asked", "taken"), [(50, 8), (3, 3)])

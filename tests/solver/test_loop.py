@@ -106,3 +106,43 @@ def test_a_stretched_step_ends_the_series_and_tells_nothing_of_the_hessian(probl
     np.testing.assert_allclose(result.theta.full(), [110, 0])
     assert progress.reach == pytest.approx(0.02 * 1.25**2)
     assert len(progress.trail) == 1
+
+
+def test_a_run_that_is_taken_up_goes_on_as_if_never_stopped(problem):
+    (start,) = trail((100, 0))
+    progress = Progress()
+    Contraction(2).run(problem, start, progress=progress)
+    later = Contraction(5).run(problem, start, progress=progress)
+    whole = Contraction(5).run(problem, start)
+    np.testing.assert_array_equal(later.theta.full(), whole.theta.full())
+    assert [step.t for step in later.history] == [1, 2, 3, 4, 5]
+    assert later.n_passes == 3
+
+
+def test_a_run_that_is_over_reads_nothing(problem):
+    (start,) = trail((100, 0))
+    progress = Progress()
+    for passes in (2, 0):
+        result = Contraction(9, 1e-3, left=0.0).run(problem, start, progress=progress)
+        assert (result.n_iter, result.converged, result.n_passes) == (2, True, passes)
+
+
+class Growing(Contraction):
+    """Each step multiplies A by a hundred thousand."""
+
+    def step(self, problem, theta, gradient, reach=0.1):
+        return theta.with_blocks([1e5 * theta.core, *theta.factors])
+
+
+@pytest.mark.parametrize(("size", "steps"), [(100.0, 1), (1e-3, 2)])
+def test_a_run_away_ends_where_it_last_was_of_any_use(problem, size, steps):
+    """Beyond 1e8 of its start, or of one where that is less."""
+    (start,) = trail((size, 0))
+    result = Growing().run(problem, start)
+    assert result.diverged
+    assert (result.n_iter, result.converged) == (steps, False)
+    assert result.reason == (
+        f"diverged at iteration {steps + 1}: the steps grow without bound. Try a smaller step, a "
+        f"better start, or a smaller threshold"
+    )
+    np.testing.assert_allclose(result.theta.full(), [size * 1e5**steps, 0])
