@@ -304,6 +304,12 @@ def test_automatic_thresholds_need_a_pilot(name):
         Robustifier.get(name).calibrate()
 
 
+def test_cross_validation_is_an_estimators(rng):
+    problem, theta = problem_and_point(rng)
+    with pytest.raises(ValueError, match="tau='cv' needs an estimator"):
+        Truncate("cv").calibrate(problem.pilot(theta))
+
+
 @pytest.mark.parametrize("value", [0.0, -2.0, np.nan, -np.inf])
 @pytest.mark.parametrize(
     ("cls", "parameter"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tauten.data import Rows
 from tauten.designs import Direct
 from tauten.losses import Squared
 from tauten.problem import Problem
-from tauten.solver.descent import largest_eigenvalue, whitening
+from tauten.solver.descent import GradientDescent, largest_eigenvalue, whitening
 from tauten.tucker import Tucker
 
 
@@ -33,3 +34,14 @@ def test_largest_eigenvalue_of_a_matrix():
     found = largest_eigenvalue(lambda point: point.map(lambda x, s: x * s, scales), start)
     assert abs(found - 20.0) < 1e-8
     assert largest_eigenvalue(lambda point: point, start.map(np.zeros_like)) == 0.0
+
+
+@pytest.mark.parametrize("name", ["step_size", "a", "b", "n_iter", "tol"])
+def test_parameters_of_the_descent_are_numbers_above_zero(name):
+    with pytest.raises(ValueError, match=f"^{name} must"):
+        GradientDescent(**{name: -1}).check()
+    if name in ("a", "tol"):  # no balancing, no tolerance
+        GradientDescent(**{name: 0}).check()
+    else:
+        with pytest.raises(ValueError, match=f"^{name} must"):
+            GradientDescent(**{name: 0}).check()
