@@ -7,9 +7,9 @@ import pytest
 
 from tauten.data import Rows
 from tauten.designs import Covariate
-from tauten.losses import Squared
+from tauten.losses import Loss, Squared
 from tauten.problem import Problem
-from tauten.robust import Robustifier
+from tauten.robust import Robustifier, Shrink
 from tauten.tucker import Tucker
 
 
@@ -26,3 +26,19 @@ def test_risk_of_a_vector_is_whites(ridge, rng):
     problem = Problem(Rows(X, y), Squared(), Covariate(), ridge=ridge)
     risk = problem.pilot(theta).risk(Robustifier())
     assert risk == pytest.approx(np.trace(covariance), rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_curvature_along_a_full_tensor_of_shrunk_samples(make_theta, rng, loss):
+    """Residuals shrink with their covariates; of a count, a share of the loss is left."""
+    X, weight = rng.normal(size=(30, 4, 3)), rng.uniform(0.5, 2.0, size=30)
+    theta, direction = make_theta((4, 3), (2, 2)), rng.normal(size=(4, 3))
+    y = Loss.get(loss).draw(X[:, 0, 0], rng)
+    problem = Problem(Rows(X, y, None, weight), Loss.get(loss), Covariate())
+    factors = np.minimum(1.0, 2.0 / np.sqrt(np.sum(X**2, axis=(1, 2))))
+    eta = np.einsum("nij,ij->n", X, theta.full())
+    curvature = np.exp(eta) if loss == "poisson" else np.ones(30)
+    moves = np.einsum("nij,ij->n", X, direction) * factors
+    expected = np.sum(weight * curvature * moves**2) / weight.sum()
+    found = problem.pilot(theta).tensor_curvature(Shrink(2.0).calibrate(), direction)
+    assert found == pytest.approx(expected)

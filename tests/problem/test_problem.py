@@ -11,7 +11,7 @@ from tauten.data import Rows
 from tauten.designs import Covariate
 from tauten.losses import Loss
 from tauten.problem import Problem
-from tauten.robust import Robustifier, Shrink
+from tauten.robust import Robustifier
 from tauten.tucker import Tucker
 
 
@@ -95,19 +95,6 @@ def test_slope_is_the_derivative_of_the_bent_gradient(make_theta, make_y, rng, l
             np.ravel(problem.gradient(moved(theta, t * unit)).blocks.core) for t in (h, -h)
         )
         np.testing.assert_allclose(column, (ahead - back) / (2 * h), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("loss", ["squared", "poisson"])
-def test_curvature_along_a_full_tensor_of_shrunk_samples(make, theta, rng, loss):
-    """Residuals shrink with their covariates; of a count, a share of the loss is left."""
-    problem = make(loss, robust=Shrink(2.0).calibrate())
-    X, weight, direction = problem.data.X, problem.data.weight, rng.normal(size=(4, 3))
-    factors = np.minimum(1.0, 2.0 / np.sqrt(np.sum(X**2, axis=(1, 2))))
-    eta = np.einsum("nij,ij->n", X, theta.full())
-    curvature = np.exp(eta) if loss == "poisson" else np.ones(30)
-    moves = np.einsum("nij,ij->n", X, direction) * factors
-    expected = np.sum(weight * curvature * moves**2) / weight.sum()
-    assert problem.tensor_curvature(theta, direction) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.2])
