@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.model_selection import KFold
 
 from tauten.data import Rows
 from tauten.designs import Covariate
@@ -65,6 +66,16 @@ def test_folds_are_fitted_with_eight_steps_at_most(problem, theta, rng, asked, t
     trials, before = [Truncate(1.0), Truncate(2.0)], problem.data.reads.passes
     cross_validate(problem, theta, Restless(n_iter=asked), trials, rng=rng)
     assert problem.data.reads.passes - before == 2 * taken + 2
+
+
+def test_one_candidate_has_an_error_in_each_fold(problem, theta):
+    robust = Truncate(1.0).calibrate()
+    draws, again = (np.random.default_rng(7) for _ in range(2))
+    found = cross_validate(problem, theta, Restless(n_iter=1), [robust], rng=draws)
+    seed = int(again.integers(2**31))
+    rows = [test for _, test in KFold(5, shuffle=True, random_state=seed).split(np.arange(30))]
+    residuals = np.abs(1.05 * problem.data.X[:, 0] - problem.data.y)
+    np.testing.assert_allclose(found, [[np.mean(residuals[test])] for test in rows])
 
 
 def test_candidates_are_told_as_they_are_done(problem, theta, rng):
