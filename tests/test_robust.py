@@ -365,6 +365,14 @@ def test_thresholds_per_block_must_fit(rng):
         np.testing.assert_array_equal(given.sample(block, k), listed.sample(block, k))
 
 
+def test_norms_have_one_threshold_per_block(rng):
+    robust = NormClip([1.0, np.ones((4, 2))]).calibrate()
+    g = rng.normal(size=(5, 4, 2))
+    assert robust.sample(g, 0).shape == g.shape
+    with pytest.raises(ValueError, match=r"^tau must be one number per block"):
+        robust.sample(g, 1)
+
+
 @pytest.mark.parametrize("cls", [MedianOfMeans, HodgesLehmann])
 @pytest.mark.parametrize("n_blocks", [0, -1, 2.5, 32])
 def test_blocks_must_be_a_number_of_samples(cls, n_blocks, rng):

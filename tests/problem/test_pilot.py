@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tauten.data import Rows
-from tauten.designs import Covariate
+from tauten.designs import Covariate, Direct
 from tauten.losses import Loss, Squared
 from tauten.problem import Problem
 from tauten.robust import Robustifier, Shrink
@@ -26,6 +26,14 @@ def test_risk_of_a_vector_is_whites(ridge, rng):
     problem = Problem(Rows(X, y), Squared(), Covariate(), ridge=ridge)
     risk = problem.pilot(theta).risk(Robustifier())
     assert risk == pytest.approx(np.trace(covariance), rel=1e-4)
+
+
+def test_losses_are_summed_over_the_entries_that_are_there(make_theta, rng):
+    theta, y = make_theta((4, 3), (2, 2)), rng.normal(size=(6, 4, 3))
+    y[rng.random(y.shape) < 0.3] = np.nan
+    problem = Problem(Rows(None, y), Squared(), Direct(), missing=True)
+    expected = np.nansum((theta.full() - y) ** 2 / 2, axis=(1, 2))
+    np.testing.assert_allclose(problem.pilot(theta).values(), expected)
 
 
 @pytest.mark.parametrize("loss", ["squared", "poisson"])

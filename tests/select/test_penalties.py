@@ -129,3 +129,8 @@ def test_a_ridge_must_gain_a_standard_error(gains, chosen, rng, monkeypatch):
     assert path.ridge == path.ridges[chosen]
     np.testing.assert_allclose(path.error, errors.mean(axis=0))
     np.testing.assert_allclose(path.stderr, errors.std(axis=0, ddof=1) / np.sqrt(5))
+
+
+def test_errors_are_mean_losses_of_samples():
+    entries = np.array([[1.0, 2.0], [0.5, 0.5], [3.0, 0.5]])
+    assert penalties._mean_loss(Squared(), entries) == 2.5
