@@ -34,3 +34,9 @@ def test_rank_one_where_no_fold_can_be_predicted(rng, monkeypatch):
     X = rng.normal(size=(60, 4, 3))
     problem = Problem(Rows(X, X[:, 0, 0]), Squared(), Covariate())
     assert select_rank(problem, criterion="cv", rng=rng, largest=2).rank == (1, 1)
+
+
+def test_rank_one_where_there_is_nothing_to_explain(rng):
+    """Residuals that are all zero have neither scale nor slope."""
+    problem = Problem(Rows(rng.normal(size=(60, 4, 3)), np.zeros(60)), Squared(), Covariate())
+    assert select_rank(problem, rng=rng, largest=2).rank == (1, 1)
