@@ -420,3 +420,14 @@ def test_slopes_of_truncation_at_thresholds_of_their_own(rng):
     np.testing.assert_array_equal(
         found, [[float(abs(v) < t) for v, t in zip(row, tau, strict=True)] for row in g]
     )
+
+
+@pytest.mark.parametrize(
+    "robust", [Truncate(2.0), Catoni(2.0), Adaptive(1.0, 1.0, 2.0), Robustifier()], ids=str
+)
+def test_slopes_are_those_of_bent_gradients(robust):
+    robust, h = robust.calibrate(), 1e-6
+    g = np.array([[-9.0, -1.1], [0.2, 1.9], [2.1, 30.0]])
+    slope = (robust.sample(g + h, 0) - robust.sample(g - h, 0)) / (2 * h)
+    np.testing.assert_allclose(robust.sample_slope(g, 0), slope, atol=1e-6)
+    assert robust.sample_slope(g.astype(np.float32), 0).dtype == np.float32

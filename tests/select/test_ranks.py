@@ -40,3 +40,10 @@ def test_rank_one_where_there_is_nothing_to_explain(rng):
     """Residuals that are all zero have neither scale nor slope."""
     problem = Problem(Rows(rng.normal(size=(60, 4, 3)), np.zeros(60)), Squared(), Covariate())
     assert select_rank(problem, rng=rng, largest=2).rank == (1, 1)
+
+
+def test_ranks_are_chosen_by_the_bic_unless_asked_otherwise(rng):
+    X = rng.normal(size=(60, 4, 3))
+    problem = Problem(Rows(X, X[:, 0, 0] + rng.normal(size=60)), Squared(), Covariate())
+    paths = [select_rank(problem, rng=rng, largest=2, **o) for o in ({}, {"criterion": "bic"})]
+    assert paths[0].criterion == paths[1].criterion
