@@ -28,6 +28,18 @@ def test_risk_of_a_vector_is_whites(ridge, rng):
     assert risk == pytest.approx(np.trace(covariance), rel=1e-4)
 
 
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_a_pilot_tells_robustifiers_apart_that_shrink_otherwise(make_theta, rng, loss):
+    """Those that shrink alike share a sweep; others must not."""
+    theta = make_theta((4, 3), (2, 2)).canonical()
+    X = rng.normal(size=(90, 4, 3))
+    problem = Problem(Rows(X, Loss.get(loss).draw(X[:, 0, 0], rng)), Loss.get(loss), Covariate())
+    shared, robust = problem.pilot(theta), [Shrink(w).calibrate() for w in (np.inf, 3.0, 1.0)]
+    risks = [shared.risk(r) for r in robust]
+    assert len(set(risks)) == 3
+    assert risks == [problem.pilot(theta).risk(r) for r in robust]
+
+
 def test_losses_are_summed_over_the_entries_that_are_there(make_theta, rng):
     theta, y = make_theta((4, 3), (2, 2)), rng.normal(size=(6, 4, 3))
     y[rng.random(y.shape) < 0.3] = np.nan
