@@ -10,7 +10,7 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 PYTEST := -m pytest -n auto --maxprocesses 8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-oldest lint format bench docs dist dist-check audit fuzz soak clean
+.PHONY: help demo test test-all test-oldest lint format bench docs dist dist-check audit fuzz soak mutants clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,8 +67,11 @@ fuzz: .venv/.stamp-test ## broken input for every parser; SECONDS=60 for each
 soak: .venv/.stamp-test ## random fits, saves and loads; MINUTES=60 of them
 	$(THREADS) $(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),5)
 
+mutants: .venv/.stamp-mutants ## small changes of the core, and whether the tests notice; SEED=0
+	$(THREADS) $(BIN)/python tests/mutants.py --seed $(or $(SEED),0)
+
 clean: ## remove what the targets made, except .venv
-	rm -rf build dist .venv-oldest demo-output docs/_build docs/generated docs/gallery .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf build dist mutants .venv-oldest demo-output docs/_build docs/generated docs/gallery .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # .stamp-NAME: the package, editable, and its extra NAME are installed. Redone when the metadata or a C source changes.

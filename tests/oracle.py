@@ -308,6 +308,21 @@ def influence(robust: Gradient, plain: Gradient) -> np.ndarray:
     return np.array(shares)
 
 
+def horizontal_basis(blocks: Sequence[np.ndarray], order: int) -> np.ndarray:
+    """Orthonormal basis of the steps with U_kᵀ dU_k = 0; core and linear coefficients are free."""
+    columns = []
+    for k, block in enumerate(blocks):
+        if 1 <= k <= order:
+            outside = np.linalg.svd(block)[0][:, block.shape[1] :]
+            moves = np.kron(outside, np.eye(block.shape[1]))
+        else:
+            moves = np.eye(block.size)
+        above = sum(b.size for b in blocks[:k])
+        below = sum(b.size for b in blocks[k + 1 :])
+        columns.append(np.pad(moves, ((above, below), (0, 0))))
+    return np.hstack(columns)
+
+
 def algorithm1(
     blocks: Sequence[np.ndarray],
     X: np.ndarray | None,

@@ -75,26 +75,11 @@ def independent_risk(problem, theta, tau, *, nu=np.inf):
         bent = np.clip(raw, -levels, levels)
         moment += np.outer(bent, bent)
         slope += np.outer((np.abs(raw) < levels) * (abs(score) < nu) * curvature * j, j)
-    basis = horizontal_basis(theta)
+    basis = oracle.horizontal_basis(theta.blocks, theta.order)
     inverse = basis @ np.linalg.inv(basis.T @ (slope / n) @ basis) @ basis.T
     covariance = inverse @ (moment / n**2) @ inverse.T
     move = tensor_jacobian(theta)
     return np.trace(move @ covariance @ move.T)
-
-
-def horizontal_basis(theta):
-    """Orthonormal basis of the steps with U_kᵀ dU_k = 0; core and linear coefficients are free."""
-    blocks, columns = theta.blocks, []
-    for k, block in enumerate(blocks):
-        if 1 <= k <= theta.order:
-            outside = np.linalg.svd(block)[0][:, block.shape[1] :]
-            moves = np.kron(outside, np.eye(block.shape[1]))
-        else:
-            moves = np.eye(block.size)
-        above = sum(b.size for b in blocks[:k])
-        below = sum(b.size for b in blocks[k + 1 :])
-        columns.append(np.pad(moves, ((above, below), (0, 0))))
-    return np.hstack(columns)
 
 
 def tensor_jacobian(theta):
@@ -342,6 +327,12 @@ def test_location_variance_of_no_bend_is_the_second_moment(rng):
     np.testing.assert_allclose(influence, x**2 / np.mean(x**2) - 2, atol=1e-6)
 
 
+def test_location_variance_of_a_falling_bend_is_infinite(rng):
+    variance, influence = location_variance(np.negative, rng.normal(size=7))
+    assert variance == np.inf
+    np.testing.assert_array_equal(influence, np.zeros(7))
+
+
 def test_location_variance_has_the_influence_it_says(rng):
     """Its standard error, against the spread over many samples."""
     bend = Huber(1.0).calibrate().score
@@ -407,6 +398,18 @@ def test_doubt_leaves_least_squares(rng):
     assert bent < plain / 1.5  # bending looks better by far
     assert np.isinf(choose_bend(one).nu_)
     assert np.isfinite(choose_bend(six).nu_)
+
+
+@pytest.mark.parametrize(("size", "bent"), [(3.7, False), (4.1, True)])
+def test_doubt_of_one_wild_score(size, bent):
+    """Beyond every finite candidate, it alone adds s to a variance of one.
+
+    The logarithm of the ratio is log(1 + s), and its standard error s / (1 + s): two of them are
+    as much at s = 3.92.
+    """
+    scores = stats.norm.ppf((np.arange(2000) + 0.5) / 2000)
+    wild = np.append(scores, np.sqrt(size * 2001))
+    assert np.isfinite(choose_bend(wild).nu_) == bent
 
 
 def test_scores_that_tell_no_scale_are_not_bent(rng):

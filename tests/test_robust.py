@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from tauten.data import Rows
 from tauten.designs import Covariate, Direct
@@ -168,7 +169,7 @@ class Forgetful(Huber):
 def test_the_checks_find_what_is_wrong(wrong, sentence):
     off = {"on": False} if isinstance(wrong, Switched) else None
     with pytest.raises(AssertionError) as caught:
-        check_robustifier(wrong, off=off)
+        check_robustifier(clone(wrong), off=off)  # one of them changes itself
     assert str(caught.value).startswith(f"{type(wrong).__name__}: ")
     assert sentence in str(caught.value)
 
@@ -303,6 +304,12 @@ def test_automatic_thresholds_need_a_pilot(name):
         Robustifier.get(name).calibrate()
 
 
+def test_cross_validation_is_an_estimators(rng):
+    problem, theta = problem_and_point(rng)
+    with pytest.raises(ValueError, match="tau='cv' needs an estimator"):
+        Truncate("cv").calibrate(problem.pilot(theta))
+
+
 @pytest.mark.parametrize("value", [0.0, -2.0, np.nan, -np.inf])
 @pytest.mark.parametrize(
     ("cls", "parameter"),
@@ -333,6 +340,14 @@ def test_thresholds_must_be_numbers(cls, parameter, value):
         cls(value).calibrate()
 
 
+@pytest.mark.parametrize("parameter", ["omega", "nu", "tau"])
+def test_thresholds_of_the_default_must_be_numbers(parameter, rng):
+    problem, theta = problem_and_point(rng)
+    robust = Adaptive(**{"omega": 1.0, "nu": 1.0, "tau": 1.0, parameter: "large"})
+    with pytest.raises(TypeError, match=f"{parameter} must be a positive number"):
+        robust.calibrate(problem.pilot(theta))
+
+
 def test_thresholds_per_block_must_fit(rng):
     problem, theta = problem_and_point(rng)
     pilot = problem.pilot(theta)
@@ -348,6 +363,14 @@ def test_thresholds_per_block_must_fit(rng):
     listed = Truncate(list(as_point.blocks)).calibrate(pilot)
     for k, block in enumerate(pilot.gradients()):
         np.testing.assert_array_equal(given.sample(block, k), listed.sample(block, k))
+
+
+def test_norms_have_one_threshold_per_block(rng):
+    robust = NormClip([1.0, np.ones((4, 2))]).calibrate()
+    g = rng.normal(size=(5, 4, 2))
+    assert robust.sample(g, 0).shape == g.shape
+    with pytest.raises(ValueError, match=r"^tau must be one number per block"):
+        robust.sample(g, 1)
 
 
 @pytest.mark.parametrize("cls", [MedianOfMeans, HodgesLehmann])
@@ -397,3 +420,14 @@ def test_slopes_of_truncation_at_thresholds_of_their_own(rng):
     np.testing.assert_array_equal(
         found, [[float(abs(v) < t) for v, t in zip(row, tau, strict=True)] for row in g]
     )
+
+
+@pytest.mark.parametrize(
+    "robust", [Truncate(2.0), Catoni(2.0), Adaptive(1.0, 1.0, 2.0), Robustifier()], ids=str
+)
+def test_slopes_are_those_of_bent_gradients(robust):
+    robust, h = robust.calibrate(), 1e-6
+    g = np.array([[-9.0, -1.1], [0.2, 1.9], [2.1, 30.0]])
+    slope = (robust.sample(g + h, 0) - robust.sample(g - h, 0)) / (2 * h)
+    np.testing.assert_allclose(robust.sample_slope(g, 0), slope, atol=1e-6)
+    assert robust.sample_slope(g.astype(np.float32), 0).dtype == np.float32

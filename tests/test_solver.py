@@ -209,6 +209,7 @@ def test_reasons(name, vectors):
     few = solver.set_params(n_iter=1, tol=1e-12).run(problem, theta)
     assert not few.converged
     assert few.reason.startswith("not converged in 1 iterations: the last one changed A by ")
+    assert f"solver='{name}:n_iter=5'" in few.reason
     stopped = solver.set_params(n_iter=9).run(problem, theta, lambda record, _: record.t == 2)
     assert (stopped.n_iter, stopped.converged) == (2, False)
     assert stopped.reason == "stopped by the callback at iteration 2"

@@ -7,7 +7,13 @@ import pytest
 from sklearn.model_selection import KFold
 
 from tauten import TensorClassifier
+from tauten.data import Rows
 from tauten.datasets import make_model, simulate, truth
+from tauten.designs import Covariate
+from tauten.losses import Squared
+from tauten.problem import Problem
+from tauten.select import penalties, select_ridge
+from tauten.tucker import Tucker
 
 OPTIONS = {"rank": 2, "robust": "none", "random_state": 0}
 
@@ -92,3 +98,39 @@ def test_none_unless_a_ridge_is_clearly_better():
     assert path.ridges[best] > 0
     assert path.error[-1] - path.error[best] < path.stderr.max()
     assert model.ridge_ == 0
+
+
+@pytest.mark.parametrize(
+    ("gains", "chosen"),
+    [
+        ((0.3, 0.1, 0.2, 0.1, 0.3), 4),  # 0.2 with a standard error of 0.045
+        ((1.0, -0.9, 0.8, -0.9, 0.9), 9),  # 0.18 with one of 0.44
+        ((0.0, 0.0, 0.0, 0.0, 0.0), 9),  # no better: none
+    ],
+)
+def test_a_ridge_must_gain_a_standard_error(gains, chosen, rng, monkeypatch):
+    X = rng.normal(size=(40, 3))
+    problem = Problem(Rows(X, X[:, 0] + rng.normal(size=40)), Squared(), Covariate())
+    none = np.array([5.0, 9.0, 7.0, 6.0, 8.0])
+    errors = np.tile(none[:, None], 10) + 1.0
+    errors[:, 4], errors[:, 9] = none - gains, none
+    tried = []
+
+    def held_out(trials, theta, solver, **options):
+        tried.extend(trial.ridge for trial in trials)
+        return errors
+
+    monkeypatch.setattr(penalties, "held_out", held_out)
+    path = select_ridge(problem, Tucker(np.ones(1), [np.eye(3, 1)]), rng=rng)
+    assert tried == list(path.ridges)
+    largest = np.linalg.eigvalsh(X.T @ X / 40)[-1]
+    assert largest <= path.ridges[0] <= 1.1 * largest * (1 + 1e-12)
+    np.testing.assert_allclose(path.ridges[:-1], path.ridges[0] * 10 ** np.linspace(0, -4, 9))
+    assert path.ridge == path.ridges[chosen]
+    np.testing.assert_allclose(path.error, errors.mean(axis=0))
+    np.testing.assert_allclose(path.stderr, errors.std(axis=0, ddof=1) / np.sqrt(5))
+
+
+def test_errors_are_mean_losses_of_samples():
+    entries = np.array([[1.0, 2.0], [0.5, 0.5], [3.0, 0.5]])
+    assert penalties._mean_loss(Squared(), entries) == 2.5

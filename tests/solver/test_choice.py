@@ -10,10 +10,10 @@ import pytest
 import tauten as tt
 from tauten.data import Rows
 from tauten.designs import Covariate, Direct
-from tauten.losses import Squared
+from tauten.losses import Logistic, Squared
 from tauten.problem import Problem
-from tauten.solver import Iteration, Result
-from tauten.solver.choice import settled
+from tauten.solver import Iteration, Newton, Result, ScaledDescent
+from tauten.solver.choice import choose, settled
 from tauten.solver.result import DIVERGED, INTERRUPTED
 from tauten.tucker import Tucker
 
@@ -49,6 +49,15 @@ def test_a_last_step_far_below_the_standard_error_is_enough(problem):
     assert settled(problem, longer) is longer
 
 
+@pytest.mark.parametrize(("size", "enough"), [(4, True), (3, False)])
+def test_no_standard_error_of_more_coefficients_than_newton_may_have(
+    size, enough, problem, monkeypatch
+):
+    monkeypatch.setattr("tauten.solver.choice.LARGEST", size)
+    theta, error = least_squares(problem)
+    assert settled(problem, stopped(theta, 0.001 * error)).converged == enough
+
+
 @pytest.mark.parametrize("reason", [f"{DIVERGED} at iteration 1", f"{INTERRUPTED} after 1"])
 def test_other_ends_stay_what_they_are(problem, reason):
     theta, error = least_squares(problem)
@@ -63,6 +72,23 @@ def test_a_run_without_steps_or_standard_error_is_left_alone(problem, rng):
     pca = Problem(Rows(None, rng.normal(size=(5, 3))), Squared(), Direct())
     still = stopped(theta, 0.0)
     assert settled(pca, still) is still
+
+
+@pytest.mark.parametrize(("size", "work"), [(14, 8 * 14**2), (13, 1e9), (99, 8 * 14**2 - 1)])
+def test_newton_while_its_matrix_is_small_and_quickly_formed(size, work, rng, monkeypatch):
+    """14 coefficients, and 8 responses that each add a square of as many to the matrix."""
+    monkeypatch.setattr("tauten.solver.choice.LARGEST", size)
+    monkeypatch.setattr("tauten.solver.choice.WORK", work)
+    theta = Tucker(np.ones((1, 1, 1)), [np.ones((p, 1)) for p in (7, 4, 2)])
+    problem = Problem(Rows(np.ones((5, 7)), np.ones((5, 4, 2))), Squared(), Covariate())
+    small = size == 14
+    assert isinstance(choose(problem, theta), Newton if small else ScaledDescent)
+
+
+def test_steps_are_counted_where_there_are_residuals(problem):
+    theta, _ = least_squares(problem)
+    assert choose(problem, theta).n_iter == 19
+    assert choose(replace(problem, loss=Logistic()), theta).n_iter == Newton().n_iter > 19
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from ..tucker import Tucker, degrees_of_freedom
 from .pilot import PILOT_SIZE, PilotFit
 from .samplewise import Kernel, per_sample
 from .seen import View, total_weight, weighted
-from .system import horizontal_part, horizontal_system, sandwich
+from .system import horizontal_part, horizontal_system
 
 
 @dataclass(frozen=True)
@@ -159,11 +159,6 @@ class Problem:
             lambda c: [*kernel.curvature(kernel.see(theta, c), slope=slope), total_weight(c)]
         )
         return self.with_ridge(theta, total / count)
-
-    def sandwich(self, theta: Tucker) -> Array:
-        """Asymptotic covariance of the flattened blocks: see :func:`sandwich`."""
-        slope, moment, _ = self.scatter(theta)
-        return sandwich(theta, slope, moment)
 
     def scatter(self, theta: Tucker) -> tuple[Array, Array, Array]:
         """``M, V / n, g``: slope, covariance of the mean, and mean, of the bent gradients.

@@ -124,10 +124,6 @@ class Adaptive(Robustifier, name="auto"):
         """See :class:`Huber` and :class:`Cauchy`."""
         return self._bend.score(score)
 
-    def value(self, score: Array) -> Array:
-        """The loss that bent scores are the slope of."""
-        return self._bend.value(score)
-
     def sample(self, gradient: Array, k: int) -> Array:
         """See :class:`Truncate`."""
         return self._truncate.sample(gradient, k)

@@ -1,0 +1,64 @@
+"""The samples as seen from a point: errors, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tauten.data import Rows
+from tauten.designs import Covariate, Direct
+from tauten.losses import Loss, Squared
+from tauten.problem import Problem
+from tauten.robust import Robustifier, Shrink
+from tauten.tucker import Tucker
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.5])
+def test_risk_of_a_vector_is_whites(ridge, rng):
+    """White (1980), with the slope of the penalty in the bread."""
+    X = rng.normal(size=(80, 3))
+    y = X @ [1.0, 2.0, -1.0] + rng.normal(size=80)
+    beta = np.array([0.8, 1.5, -1.0])
+    inverse = np.linalg.inv(X.T @ X / 80 + ridge * np.eye(3))
+    covariance = inverse @ (X.T * (y - X @ beta) ** 2 @ X) @ inverse / 80**2
+    size = np.linalg.norm(beta)
+    theta = Tucker(np.array([size]), [beta[:, None] / size])
+    problem = Problem(Rows(X, y), Squared(), Covariate(), ridge=ridge)
+    risk = problem.pilot(theta).risk(Robustifier())
+    assert risk == pytest.approx(np.trace(covariance), rel=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_a_pilot_tells_robustifiers_apart_that_shrink_otherwise(make_theta, rng, loss):
+    """Those that shrink alike share a sweep; others must not."""
+    theta = make_theta((4, 3), (2, 2)).canonical()
+    X = rng.normal(size=(90, 4, 3))
+    problem = Problem(Rows(X, Loss.get(loss).draw(X[:, 0, 0], rng)), Loss.get(loss), Covariate())
+    shared, robust = problem.pilot(theta), [Shrink(w).calibrate() for w in (np.inf, 3.0, 1.0)]
+    risks = [shared.risk(r) for r in robust]
+    assert len(set(risks)) == 3
+    assert risks == [problem.pilot(theta).risk(r) for r in robust]
+
+
+def test_losses_are_summed_over_the_entries_that_are_there(make_theta, rng):
+    theta, y = make_theta((4, 3), (2, 2)), rng.normal(size=(6, 4, 3))
+    y[rng.random(y.shape) < 0.3] = np.nan
+    problem = Problem(Rows(None, y), Squared(), Direct(), missing=True)
+    expected = np.nansum((theta.full() - y) ** 2 / 2, axis=(1, 2))
+    np.testing.assert_allclose(problem.pilot(theta).values(), expected)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_curvature_along_a_full_tensor_of_shrunk_samples(make_theta, rng, loss):
+    """Residuals shrink with their covariates; of a count, a share of the loss is left."""
+    X, weight = rng.normal(size=(30, 4, 3)), rng.uniform(0.5, 2.0, size=30)
+    theta, direction = make_theta((4, 3), (2, 2)), rng.normal(size=(4, 3))
+    y = Loss.get(loss).draw(X[:, 0, 0], rng)
+    problem = Problem(Rows(X, y, None, weight), Loss.get(loss), Covariate())
+    factors = np.minimum(1.0, 2.0 / np.sqrt(np.sum(X**2, axis=(1, 2))))
+    eta = np.einsum("nij,ij->n", X, theta.full())
+    curvature = np.exp(eta) if loss == "poisson" else np.ones(30)
+    moves = np.einsum("nij,ij->n", X, direction) * factors
+    expected = np.sum(weight * curvature * moves**2) / weight.sum()
+    found = problem.pilot(theta).tensor_curvature(Shrink(2.0).calibrate(), direction)
+    assert found == pytest.approx(expected)

@@ -1,0 +1,115 @@
+"""A problem with a ridge, a prior or weights, against formulas written out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tauten.data import Rows
+from tauten.designs import Covariate
+from tauten.losses import Loss
+from tauten.problem import Problem
+from tauten.robust import Robustifier
+from tauten.tucker import Tucker
+
+
+@pytest.fixture
+def theta(make_theta):
+    return make_theta((4, 3), (2, 2))
+
+
+@pytest.fixture
+def make(rng):
+    """Make a weighted problem of 30 samples with a loss."""
+
+    def problem(loss="squared", **options):
+        X, weight = rng.normal(size=(30, 4, 3)), rng.uniform(0.5, 2.0, size=30)
+        y = Loss.get(loss).draw(X[:, 0, 0], rng)
+        return Problem(Rows(X, y, None, weight), Loss.get(loss), Covariate(), **options)
+
+    return problem
+
+
+def joined(point):
+    return np.concatenate([np.ravel(block) for block in point.blocks])
+
+
+def moved(theta, step):
+    parts = theta.split(joined(theta) + step)
+    return theta.with_blocks(parts)
+
+
+def test_the_full_gradient_is_with_the_ridge(make, theta):
+    problem = make(ridge=0.7)
+    X, weight = problem.data.X, problem.data.weight
+    residual = np.tensordot(X, theta.full(), axes=2) - problem.data.y
+    mean = np.einsum("n,n,nij->ij", weight, residual, X) / weight.sum()
+    found = problem.gradient(theta, curvature=True).tensor
+    np.testing.assert_allclose(found, mean + 0.7 * theta.full(), atol=1e-12)
+
+
+@pytest.mark.parametrize("prior", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_curvature_along_a_direction_with_a_prior(make, theta, rng, loss, prior):
+    """The matrix times it: of the samples with their pseudo-observations."""
+    problem = make(loss, reduce_bias=prior and loss == "logistic")
+    direction = theta.map(lambda block: rng.normal(size=block.shape))
+    expected = problem.curvature(theta) @ joined(direction)
+    found = joined(problem.curvature_along(theta, direction))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_curvature_along_a_direction_with_a_ridge(make, theta, rng):
+    """What the ridge adds is the second derivative of ½ λ ‖A‖² along it."""
+    plain = make()
+    problem = replace(plain, ridge=0.7)
+    direction = theta.map(lambda block: rng.normal(size=block.shape))
+    added = joined(problem.curvature_along(theta, direction)) - joined(
+        plain.curvature_along(theta, direction)
+    )
+
+    def penalty(point):
+        return 0.35 * np.sum(point.full() ** 2)
+
+    d, h = joined(direction), 1e-4
+    for i in range(0, len(d), 3):
+        e = np.eye(len(d))[i]
+        corners = [penalty(moved(theta, h * (a * d + b * e))) for a in (1, -1) for b in (1, -1)]
+        second = (corners[0] - corners[1] - corners[2] + corners[3]) / (4 * h * h)
+        assert added[i] == pytest.approx(second, abs=1e-4 * np.abs(added).max())
+
+
+@pytest.mark.parametrize("robust", ["none", "huber:nu=0.4", "truncate:tau=0.3", "shrink:omega=3"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial", "poisson"])
+def test_slope_is_the_derivative_of_the_bent_gradient(make_theta, make_y, rng, loss, robust):
+    """In the core, as predictors are linear in it: then it is the whole derivative."""
+    loss, theta = Loss.get(loss), make_theta((4, 3), (2, 2))
+    X, y, weight = rng.normal(size=(9, 4)), make_y(loss, (9, 3)), rng.uniform(0.5, 2.0, size=9)
+    robust = Robustifier.get(robust).calibrate()
+    problem = Problem(Rows(X, y, None, weight), loss, Covariate(), robust)
+    matrix, h = problem.curvature(theta, slope=True)[:4, :4], 1e-6
+    for column, unit in zip(matrix.T, np.eye(4, len(joined(theta))), strict=True):
+        ahead, back = (
+            np.ravel(problem.gradient(moved(theta, t * unit)).blocks.core) for t in (h, -h)
+        )
+        np.testing.assert_allclose(column, (ahead - back) / (2 * h), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.2])
+def test_the_prior_is_as_many_samples_of_no_class_as_hat_values(ridge, rng):
+    """Firth (1993), for a vector: the hat values of logistic regression, by hand."""
+    X, beta = rng.normal(size=(30, 3)), np.array([1.0, -0.5, 0.8])
+    y, weight = (rng.random(30) < 0.5).astype(float), rng.uniform(0.5, 2.0, size=30)
+    theta = Tucker(np.array([np.linalg.norm(beta)]), [beta[:, None] / np.linalg.norm(beta)])
+    p = 1 / (1 + np.exp(-X @ beta))
+    information = (X.T * (weight * p * (1 - p))) @ X + ridge * weight.sum() * np.eye(3)
+    hat = p * (1 - p) * np.einsum("ni,ij,nj->n", X, np.linalg.inv(information), X)
+    undecided = Rows(X, np.full(30, 0.5), None, weight * hat)
+
+    plain = Problem(Rows(X, y, None, weight), Loss.get("logistic"), Covariate(), ridge=ridge)
+    prior, extra = replace(plain, reduce_bias=True), replace(plain, data=undecided, ridge=0.0)
+    number = np.sum(weight * hat) / np.sum(weight)
+    for of in (lambda q: joined(q.gradient(theta).blocks), lambda q: q.curvature(theta)):
+        np.testing.assert_allclose(of(prior) - of(plain), number * of(extra), rtol=1e-5, atol=1e-8)

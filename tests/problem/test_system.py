@@ -1,0 +1,54 @@
+"""Linear systems of the blocks: the same along steps that move A, and never singular."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oracle
+from tauten.problem import horizontal_part, horizontal_system, sandwich
+
+
+@pytest.fixture
+def theta(make_theta):
+    return make_theta((5, 4), (2, 2), linear=(2,)).canonical()
+
+
+@pytest.fixture
+def basis(theta):
+    return oracle.horizontal_basis(theta.blocks, theta.order)
+
+
+def curved(rng, size, rank):
+    root = rng.normal(size=(size, rank))
+    return root @ root.T
+
+
+def test_the_part_along_steps_that_move_the_tensor(theta, basis, rng):
+    matrix = rng.normal(size=(len(basis), len(basis)))
+    P = basis @ basis.T
+    np.testing.assert_allclose(horizontal_part(theta, matrix), P @ matrix @ P, atol=1e-12)
+
+
+@pytest.mark.parametrize("rank", [0, 5, 60])
+def test_the_system_is_positive_and_says_the_same_of_such_steps(rank, theta, basis, rng):
+    """Whether the data tell something of all directions, of some, or of none."""
+    matrix = curved(rng, len(basis), rank)
+    system = horizontal_system(theta, matrix)
+    inside = basis.T @ matrix @ basis
+    near = {"rtol": 0, "atol": 1e-6 * np.abs(matrix).max() + 1e-300}
+    np.testing.assert_allclose(basis.T @ system @ basis, inside, **near)
+    assert np.linalg.eigvalsh(system)[0] > 0
+    # Other directions get the curvature of their block on average.
+    outside = np.linalg.svd(basis)[0][:, basis.shape[1] :]
+    np.testing.assert_allclose(basis.T @ system @ outside, 0, **near)
+    level = min(np.mean(part) for part in theta.split(np.diag(matrix))[1:3])
+    assert np.linalg.eigvalsh(outside.T @ system @ outside)[0] == pytest.approx(level, rel=1e-6)
+
+
+def test_sandwich_by_its_formula(theta, basis, rng):
+    slope, moment = (curved(rng, len(basis), 60) for _ in range(2))
+    inverse = basis @ np.linalg.inv(basis.T @ slope @ basis) @ basis.T
+    expected = inverse @ moment @ inverse.T
+    found = sandwich(theta, slope, moment)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())

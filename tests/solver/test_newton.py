@@ -1,0 +1,68 @@
+"""Newton's steps against linear systems written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oracle
+from tauten.data import Rows
+from tauten.designs import Covariate
+from tauten.losses import Loss
+from tauten.problem import Problem
+from tauten.solver import Newton
+
+
+def joined(point):
+    return np.concatenate([np.ravel(block) for block in point.blocks])
+
+
+def step_by_hand(theta, gradient, matrix):
+    """``-B (Bᵀ M B)⁻¹ Bᵀ g``, for B a basis of the steps that move A."""
+    basis = oracle.horizontal_basis(theta.blocks, theta.order)
+    return -basis @ np.linalg.solve(basis.T @ matrix @ basis, basis.T @ gradient)
+
+
+def hessian(problem, theta):
+    """Derivative of the gradient, by central differences."""
+    flat, h = joined(theta), 1e-5
+    columns = []
+    for unit in np.eye(len(flat)):
+        ahead, back = (
+            joined(problem.gradient(theta.with_blocks(theta.split(flat + t * unit))).blocks)
+            for t in (h, -h)
+        )
+        columns.append((ahead - back) / (2 * h))
+    return np.stack(columns, axis=1)
+
+
+@pytest.fixture
+def make(rng, make_theta):
+    """Make a problem with a loss, and a point in the gauge of Newton near what made the data."""
+
+    def problem(loss):
+        truth = make_theta((4, 3, 2), (2, 2, 2)).canonical()
+        X = rng.normal(size=(200, 4, 3, 2))
+        y = Loss.get(loss).draw(np.tensordot(X, truth.full(), axes=3), rng)
+        theta = truth.map(lambda block: block + 0.01 * rng.normal(size=block.shape)).canonical()
+        return Problem(Rows(X, y), Loss.get(loss), Covariate()), theta
+
+    return problem
+
+
+@pytest.mark.parametrize(("loss", "reach"), [("squared", 0.0), ("logistic", 0.0), ("logistic", 9)])
+def test_a_step_is_gauss_newtons(loss, reach, make):
+    """For classes always: their Hessian tells nothing of how large A gets."""
+    problem, theta = make(loss)
+    gradient = problem.gradient(theta, curvature=True)
+    expected = step_by_hand(theta, joined(gradient.blocks), problem.curvature(theta))
+    new = Newton().step(problem, theta, gradient, reach)
+    np.testing.assert_allclose(joined(new) - joined(theta), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_a_step_is_newtons_where_the_hessian_is_trusted(make):
+    problem, theta = make("squared")
+    gradient = problem.gradient(theta, curvature=True)
+    expected = step_by_hand(theta, joined(gradient.blocks), hessian(problem, theta))
+    new = Newton().step(problem, theta, gradient, 9.0)
+    np.testing.assert_allclose(joined(new) - joined(theta), expected, rtol=1e-4, atol=1e-6)
