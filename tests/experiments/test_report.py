@@ -1,6 +1,7 @@
 """Reproduce: from names to a page that a real browser shows without a complaint."""
 
 import csv
+import shutil
 import sys
 from pathlib import Path
 
@@ -38,6 +39,27 @@ def test_figures_tables_and_page_are_written(reported):
         points = list(csv.DictReader(file))
     assert len(points) == 9
     assert all(int(point["runs"]) == 3 for point in points)
+
+
+def test_a_report_on_what_was_done_does_no_more(reported, tmp_path, monkeypatch):
+    """Of two tunings one was run; of the other there is nothing to say."""
+    monkeypatch.setitem(study.EXPERIMENTS, "small", EXPERIMENT)
+    monkeypatch.setattr(study, "NAMES", (*NAMES, "small"))
+    monkeypatch.setattr(study, "run", pytest.fail)
+    for path in reported.parent.glob("*.jsonl"):
+        shutil.copy(path, tmp_path)
+    options = {"reading": ("ones", "unit"), "tuning": ("paper", "converged"), "report_only": True}
+    page = reproduce("small", replications=200, out=tmp_path, **options)
+    with open(tmp_path / "claims.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["reading"], row["tuning"]) for row in rows} == {
+        ("ones", "paper"),
+        ("unit", "paper"),
+    }
+    assert "--report-only" in page.read_text()
+    with pytest.raises(ValueError, match=r"report_only needs results of small .* Run them first"):
+        reproduce("small", out=tmp_path / "nothing", **options)
+    assert not (tmp_path / "nothing").exists()
 
 
 def test_the_page_in_a_browser(reported, browser):

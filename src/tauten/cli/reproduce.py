@@ -44,6 +44,7 @@ def add(commands: Any) -> Parser:
         help="of the steps (default: paper)",
     )
     add("--replications", type=int, default=200, help="of each cell (default: 200)")
+    add("--report-only", action="store_true", help="report on what was done already")
     add("--splits", type=int, default=50, help="of the images (default: 50)")
     add("--seed", type=seed, default=0, help="of the draws (default: 0)")
     add("--jobs", type=int, default=1, help="processes (default: 1)")
@@ -62,7 +63,7 @@ def add(commands: Any) -> Parser:
 def run(options: argparse.Namespace) -> None:
     """Run, and print where the report is."""
     names = ("reading", "tuning", "replications", "seed", "jobs", "quick", "out", "data", "splits")
-    asked = {name: getattr(options, name) for name in names}
+    asked = {name: getattr(options, name) for name in (*names, "report_only")}
     chosen = "all" if options.names in ([], ["all"]) else options.names
     page = reproduce(chosen, **asked, callback=None if options.quiet else ProgressBar())
     note(options, "report:")

@@ -82,6 +82,11 @@ class Results:
             for name, cells in groups.items()
         }
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is a replication of every cell."""
+        return all(self.table.values())
+
     def save(self, append: Append, replications: list[int], found: Table) -> None:
         """Take in finished work, and write it."""
         methods = self.experiment.chosen(self.settings)

@@ -34,6 +34,7 @@ def reproduce(
     out: str | Path = "reproduction",
     data: str | Path | None = None,
     splits: int = 50,
+    report_only: bool = False,
     callback: Callback | None = None,
 ) -> Path:
     """Run experiments of the paper, judge its claims, and write a report.
@@ -60,6 +61,9 @@ def reproduce(
         are simulated, and the report says so.
     splits : int
         Random splits of the images.
+    report_only : bool
+        Report on what was done already, of experiments with a replication of every cell, however
+        many there are; of the images, splits that are missing are still made.
     callback : callable, optional
         Called with a :class:`~.runner.Progress` as work gets done.
 
@@ -94,8 +98,17 @@ def reproduce(
         results_file(EXPERIMENTS[name], settings, out).read()
     by_name: dict[str, list[Results]] = {}
     for name, settings in runs:
-        results = run(EXPERIMENTS[name], settings, out, jobs=jobs, callback=callback)
-        by_name.setdefault(name, []).append(results)
+        if report_only:
+            results = results_file(EXPERIMENTS[name], settings, out).read()
+        else:
+            results = run(EXPERIMENTS[name], settings, out, jobs=jobs, callback=callback)
+        if results.begun:
+            by_name.setdefault(name, []).append(results)
+    if not by_name and images is None:
+        raise ValueError(
+            f"report_only needs results of {', '.join(chosen)} in {out}, a replication of every "
+            f"cell at least; there are none under these settings. Run them first"
+        )
     sections: list[Section] = [experiment_section(found) for found in by_name.values()]
     if images is not None:
         from .ct import study
@@ -111,6 +124,8 @@ def reproduce(
         "seed": seed,
         "quick": quick,
     }
+    if report_only:
+        told["replications"] = "those that were done"
     return write_report(out, sections, told, _command(told, jobs, out))
 
 
@@ -132,5 +147,7 @@ def _command(told: dict[str, object], jobs: int, out: Path) -> str:
     parts = [f"tauten reproduce {str(told['names']).replace(',', '')}"]
     parts += [f"--reading {str(told['readings']).replace(',', '')}"]
     parts += [f"--tuning {str(told['tunings']).replace(',', '')}"]
-    parts += [f"--replications {told['replications']} --seed {told['seed']} --jobs {jobs}"]
+    done = isinstance(told["replications"], str)
+    parts += ["--report-only" if done else f"--replications {told['replications']}"]
+    parts += [f"--seed {told['seed']} --jobs {jobs}"]
     return " ".join([*parts, *(["--quick"] if told["quick"] else []), f"--out {out.name}"])
