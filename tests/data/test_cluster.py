@@ -92,10 +92,17 @@ def test_nothing_is_left_on_the_workers(client, X, y):
 
 
 def _pids(client):
-    """The two workers' processes; one that was killed may have to be replaced first."""
+    """The two workers' processes; one that was killed may have to be replaced first.
+
+    dask gives a worker up that was killed while it was starting again, and is asked for another.
+    """
     pids = []
     while len(pids) < 2:
-        client.wait_for_workers(2, timeout=300)
+        try:
+            client.wait_for_workers(2, timeout=30)
+        except TimeoutError:
+            client.cluster.scale(1)
+            client.cluster.scale(2)
         pids = list(client.run(os.getpid, on_error="ignore").values())
     return pids
 
