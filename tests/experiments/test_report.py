@@ -5,14 +5,18 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small import EXPERIMENT
 
-from tauten.experiments import NAMES, reproduce, study
+from tauten._html import FIGURE_STYLE
+from tauten.experiments import EXPERIMENTS, NAMES, Settings, reproduce, study
+from tauten.experiments.claims import Sample
+from tauten.experiments.figures import draw
 
-pytest.importorskip("matplotlib")
+mpl = pytest.importorskip("matplotlib")
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +114,20 @@ def test_results_of_other_settings_touch_nothing(reported, monkeypatch):
     with pytest.raises(ValueError, match="seed is 0, asked 1"):
         reproduce("small", seed=1, out=reported.parent)
     assert {p.name: p.read_bytes() for p in reported.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["exp02", "exp04", "exp08", "exp10"])
+def test_labels_stay_inside_their_figures(name, rng):
+    experiment = EXPERIMENTS[name]
+    methods = experiment.chosen(Settings())
+    keys = [(c.panel, c.series, c.x, m) for c in experiment.grid for m in methods]
+    errors = {key: rng.uniform(1.0, 2.0, size=4) for key in keys}
+    settled = {key: np.ones(4, bool) for key in keys}
+    with mpl.rc_context(FIGURE_STYLE):
+        fig = draw(experiment, Sample(errors, settled))
+        fig.draw_without_rendering()
+    labels = [axis.yaxis.label for axis in fig.axes]
+    for part in (*fig.legends, *labels):
+        box = part.get_window_extent()
+        assert fig.bbox.x0 <= box.x0 <= box.x1 <= fig.bbox.x1
+        assert fig.bbox.y0 <= box.y0 <= box.y1 <= fig.bbox.y1

@@ -78,9 +78,10 @@ def draw(experiment: Experiment, sample: Sample) -> Any:
         if experiment.measure == "error":
             ax.set_yscale("log")
     for ax in axes[::columns]:
-        ax.set_ylabel(LABELS[experiment.measure])
+        ax.set_ylabel(LABELS[experiment.measure], fontsize=9)
     handles, labels = axes[0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 7), fontsize=8)
+    wide = 7 if columns > 1 else 4  # labels that there is room for side by side
+    fig.legend(handles, labels, loc="outside lower center", ncols=wide, fontsize=8)
     return fig
 
 
