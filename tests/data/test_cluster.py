@@ -5,6 +5,7 @@ import random
 import signal
 import threading
 import time
+from contextlib import suppress
 
 import dask
 import dask.array as da
@@ -108,7 +109,8 @@ def _pids(client):
 
 
 def _kill(pid):
-    os.kill(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):  # dask may have replaced it meanwhile
+        os.kill(pid, signal.SIGKILL)
 
 
 def _held(dask_scheduler):
