@@ -107,7 +107,7 @@ class Covariate:
         """Return the linear predictors alone."""
         order = X.ndim - 1
         if order == theta.order:  # one product of X with a vector
-            return _with_linear(theta, self.inner(theta.full(), X, scale), Z)
+            return add_linear(theta, self.inner(theta.full(), X, scale), Z)
         factors = theta.factors[:order]
         xbar = project(X, factors, center=self.center, scale=scale, partials=False)[0]
         return _predict(theta, xbar, Z)[1]
@@ -164,10 +164,10 @@ def _predict(theta: Tucker, xbar: Array, Z: Array | None) -> tuple[Array, Array]
     order = xbar.ndim - 1
     hbar = product(xbar, matrix_of(theta.core, order), theta.rank[order:])
     eta = multi_mode_dot(hbar, theta.factors[order:], first=1)
-    return hbar, _with_linear(theta, eta, Z)
+    return hbar, add_linear(theta, eta, Z)
 
 
-def _with_linear(theta: Tucker, eta: Array, Z: Array | None) -> Array:
+def add_linear(theta: Tucker, eta: Array, Z: Array | None) -> Array:
     """Linear predictors with the part of the vector covariates, where there are any."""
     if Z is None:
         return eta

@@ -44,7 +44,11 @@ def add(commands: Any) -> Parser:
         help="of the steps (default: paper)",
     )
     add("--replications", type=int, default=200, help="of each cell (default: 200)")
-    add("--report-only", action="store_true", help="report on what was done already")
+    add(
+        "--report-only",
+        action="store_true",
+        help="on what was done already; splits of images are made",
+    )
     add("--splits", type=int, default=50, help="of the images (default: 50)")
     add("--seed", type=seed, default=0, help="of the draws (default: 0)")
     add("--jobs", type=int, default=1, help="processes (default: 1)")

@@ -13,11 +13,10 @@ from .._array import Array, is_numpy, namespace, take
 from .base import Chunk, Samples, add_up
 from .threads import Team
 
-CHUNK_ROWS = 256  # at most, so that calls take little of the time, and ...
-PROJECTED = (
-    2**19
-)  # ... so that what is projected of them, by factors of three columns, stays in cache
-SMALL_CHUNK, LARGE_CHUNK = 10**7, 2**26  # unless the samples are small, or huge (in bytes)
+# Samples of a chunk: at most so many, fewer where what factors of three columns project of them
+# would take more bytes than a core's cache, and more where they are small.
+CHUNK_ROWS, PROJECTED = 256, 2**19
+SMALL_CHUNK, LARGE_CHUNK = 10**7, 2**26  # bytes of X in a chunk, at least and at most
 WORTH_THREADS = 2**24  # bytes of X from which more threads than one pay
 
 Kept = dict[int, list[tuple[Array | None, Array]]]

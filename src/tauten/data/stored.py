@@ -221,13 +221,13 @@ class Dataset(Stored):
 
     def _read_numbers(self, low: int, high: int, block: np.ndarray) -> bool:
         """Read what the file holds: nothing where nothing was written, or it is in another file."""
-        chunked = self.array.chunks is not None
+        together = self.shape[0] if self.array.chunks is None else self.chunk
         with self._files()[0].open("rb", buffering=0) as file:
             start = low
             while start < high:
-                first = start - start % self.chunk if chunked else 0
-                end = min(first + self.chunk, high) if chunked else high
-                place = self._place(first) if chunked else self.array.id.get_offset()
+                first = start - start % together
+                end = min(first + together, high)
+                place = self._place(first)
                 if place is None:
                     return False
                 offset = place + (start - first) * self.row_bytes
@@ -235,11 +235,12 @@ class Dataset(Stored):
                 start = end
         return True
 
-    def _place(self, first: int) -> int | None:
-        """Where in the file the chunk begins whose first sample this is."""
+    def _place(self, first: int) -> Any:
+        """Where in the file the samples begin that are stored together from this one on."""
+        if self.array.chunks is None:
+            return self.array.id.get_offset()
         corner = (first, *(0,) * (self.ndim - 1))
-        place = self.array.id.get_chunk_info_by_coord(corner).byte_offset
-        return None if place is None else int(place)
+        return self.array.id.get_chunk_info_by_coord(corner).byte_offset
 
     def _files(self) -> list[Path]:
         return [Path(self.array.file.filename)]

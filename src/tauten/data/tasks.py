@@ -70,7 +70,7 @@ def keep_memory() -> None:
 
     dask starts workers with an allocator that gives back every page at once (the environment's
     MALLOC_TRIM_THRESHOLD_). A pass makes the same arrays for each chunk, and would wait for the
-    system to clear the same pages for each: half of its time.
+    system to clear the same pages for each.
     """
     if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
         return

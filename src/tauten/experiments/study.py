@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from . import exp01, exp02, exp03, exp04, exp05, exp06, exp07, exp08, exp09, exp10
 from .base import PAPER_METHODS, Experiment, Settings
@@ -94,16 +95,15 @@ def reproduce(
 
         images = synthetic(seed) if data is None else load(data)
     out = Path(out)
-    for name, settings in runs:  # files of other settings are found before any work is done
-        results_file(EXPERIMENTS[name], settings, out).read()
+    # Files of other settings are found before any work is done.
+    done = [results_file(EXPERIMENTS[name], settings, out).read() for name, settings in runs]
+    if not report_only:
+        options: dict[str, Any] = {"jobs": jobs, "callback": callback}
+        done = [run(EXPERIMENTS[name], settings, out, **options) for name, settings in runs]
     by_name: dict[str, list[Results]] = {}
-    for name, settings in runs:
-        if report_only:
-            results = results_file(EXPERIMENTS[name], settings, out).read()
-        else:
-            results = run(EXPERIMENTS[name], settings, out, jobs=jobs, callback=callback)
+    for results in done:
         if results.begun:
-            by_name.setdefault(name, []).append(results)
+            by_name.setdefault(results.experiment.name, []).append(results)
     if not by_name and images is None:
         raise ValueError(
             f"report_only needs results of {', '.join(chosen)} in {out}, a replication of every "
@@ -115,17 +115,16 @@ def reproduce(
 
         few = min(splits, QUICK_SPLITS) if quick else splits
         sections.append(study(images, out, splits=few, seed=seed, jobs=jobs, callback=callback))
-    told = {
+    told: dict[str, object] = {
         "names": ", ".join(chosen),
         "readings": ", ".join(_several(reading)),
         "tunings": ", ".join(_several(tuning)),
         "methods": ", ".join([*methods, "auto"]),
-        "replications": replications,
+        "replications": "those that were done" if report_only else replications,
+        "report only": report_only,
         "seed": seed,
         "quick": quick,
     }
-    if report_only:
-        told["replications"] = "those that were done"
     return write_report(out, sections, told, _command(told, jobs, out))
 
 
@@ -147,7 +146,7 @@ def _command(told: dict[str, object], jobs: int, out: Path) -> str:
     parts = [f"tauten reproduce {str(told['names']).replace(',', '')}"]
     parts += [f"--reading {str(told['readings']).replace(',', '')}"]
     parts += [f"--tuning {str(told['tunings']).replace(',', '')}"]
-    done = isinstance(told["replications"], str)
-    parts += ["--report-only" if done else f"--replications {told['replications']}"]
+    done = f"--replications {told['replications']}"
+    parts += ["--report-only" if told["report only"] else done]
     parts += [f"--seed {told['seed']} --jobs {jobs}"]
     return " ".join([*parts, *(["--quick"] if told["quick"] else []), f"--out {out.name}"])

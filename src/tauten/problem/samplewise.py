@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._array import Array, column, like, matrix_of, namespace, product, reshape
+from .._array import Array, column, like, matrix_of, namespace, reshape
 from ..data import Chunk
-from ..designs import Covariate, Direct
+from ..designs import Covariate, Direct, add_linear
 from ..jeffreys import Jeffreys, flat, unit
 from ..losses import Loss
 from ..robust import Robustifier
@@ -71,9 +71,7 @@ class Kernel:
     def inner(self, theta: Tucker, tensor: Array, chunk: Chunk) -> View:
         """The same for a full tensor A; of the point, only the vector coefficients count."""
         chunk, scale, share = self.shrink(chunk)
-        eta = self.design.inner(tensor, chunk.X, scale)
-        if chunk.Z is not None:
-            eta = eta + product(chunk.Z, matrix_of(theta.blocks[-1], 1), eta.shape[1:])
+        eta = add_linear(theta, self.design.inner(tensor, chunk.X, scale), chunk.Z)
         return View(y=chunk.y, eta=eta, share=share)
 
     def value(self, view: View) -> Array:
