@@ -346,3 +346,16 @@ def algorithm1(
         iterates.append(new)
         gradients.append(G)
     return iterates, gradients
+
+
+def tensor_jacobian(blocks, order):
+    """Derivative of vec(A) with respect to all blocks: A is linear in each."""
+    shape, columns = tuple(len(u) for u in blocks[1 : 1 + order]), []
+    for k, block in enumerate(blocks):
+        for index in np.ndindex(block.shape):
+            unit = np.zeros(block.shape)
+            unit[index] = 1.0
+            parts = [unit if j == k else b for j, b in enumerate(blocks)]
+            moved = full(parts[0], parts[1 : 1 + order]) if k <= order else 0.0
+            columns.append(np.broadcast_to(moved, shape).ravel())
+    return np.stack(columns, axis=1)

@@ -78,21 +78,8 @@ def independent_risk(problem, theta, tau, *, nu=np.inf):
     basis = oracle.horizontal_basis(theta.blocks, theta.order)
     inverse = basis @ np.linalg.inv(basis.T @ (slope / n) @ basis) @ basis.T
     covariance = inverse @ (moment / n**2) @ inverse.T
-    move = tensor_jacobian(theta)
+    move = oracle.tensor_jacobian(theta.blocks, theta.order)
     return np.trace(move @ covariance @ move.T)
-
-
-def tensor_jacobian(theta):
-    """Derivative of vec(A) with respect to all blocks: A is linear in each."""
-    order, columns = theta.order, []
-    for k, block in enumerate(theta.blocks):
-        for index in np.ndindex(block.shape):
-            unit = np.zeros(block.shape)
-            unit[index] = 1.0
-            parts = [unit if j == k else b for j, b in enumerate(theta.blocks)]
-            moved = oracle.full(parts[0], parts[1 : 1 + order]) if k <= order else 0.0
-            columns.append(np.broadcast_to(moved, theta.shape).ravel())
-    return np.stack(columns, axis=1)
 
 
 def chosen_factor(pilot, bend=None):

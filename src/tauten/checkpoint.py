@@ -23,7 +23,7 @@ from .solver.result import INTERRUPTED, Progress
 from .tucker import Affine, Tucker
 
 TEXT = "checkpoint.json"
-LIMITS = ("largest", "moved", "reach")  # of a run's progress, in the order of its fields
+LIMITS = ("largest", "moved", "reach", "before")  # of a run's progress, in the order of its fields
 
 
 @dataclass

@@ -54,6 +54,11 @@ def test_balance_and_orthonormal_factors(case, b):
 
 @FEW
 @given(points())
+def test_canonical_point_knows_its_norm(case):
+    point, _ = case
+    assert point.canonical().norm() == pytest.approx(np.linalg.norm(full(point)), rel=1e-12)
+
+
 def test_canonical_core_is_all_orthogonal_and_ordered(case):
     point, _ = case
     core = point.canonical().core

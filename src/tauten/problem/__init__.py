@@ -4,7 +4,7 @@ from .pilot import PILOT_SIZE, PilotFit
 from .problem import Gradient, Problem, gradients, scores, values
 from .samplewise import Kernel
 from .seen import Line, Seen, View
-from .system import horizontal_part, horizontal_system, sandwich
+from .system import horizontal_part, horizontal_system
 
 __all__ = [
     "PILOT_SIZE",
@@ -18,7 +18,6 @@ __all__ = [
     "gradients",
     "horizontal_part",
     "horizontal_system",
-    "sandwich",
     "scores",
     "values",
 ]

@@ -15,7 +15,7 @@ from ..robust import Robustifier
 from ..tucker import Tucker
 from .samplewise import Kernel, per_sample
 from .seen import Line, Seen, View, total_weight, weighted
-from .system import expected_error, sandwich
+from .system import expected_error
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -71,7 +71,7 @@ class PilotFit:
         slope, moment, _ = per_sample(kernel.scatter(self._see(kernel)))
         slope = self._problem.with_ridge(self._theta, slope)
         with quiet():  # where every gradient is cut there is no slope, and the error is infinite
-            return expected_error(self._theta, sandwich(self._theta, slope, moment))
+            return expected_error(self._theta, slope, moment)
 
     def tensor_curvature(self, robust: Robustifier, direction: Array) -> float:
         """Mean of ``w_i <D, X_i>²`` over the samples, weighted, for a full tensor D."""

@@ -164,7 +164,7 @@ class Kernel:
         """
         first, totals = pairs[0][0], [0.0] * len(pairs)
         for index in np.ndindex(*first.shape[1:]):
-            rows = flat(line.pullback(unit(first[:1, ...], index)))
+            rows = line.rows(index)
             shape = (first.shape[0], rows.shape[1])
             rows = namespace(rows).broadcast_to(rows, shape)  # in PCA all share one
             for j, (weight, kept) in enumerate(pairs):

@@ -9,7 +9,7 @@ from typing import Any
 from .._array import Array, column, namespace, ratio
 from ..data import Chunk, Samples
 from ..designs import Pullback
-from ..jeffreys import flat
+from ..jeffreys import flat, unit
 from ..robust import Robustifier
 
 
@@ -50,6 +50,18 @@ class Line(View):
     chunk: Chunk
     pullback: Pullback
     scale: Array | None = None
+
+    def rows(self, index: tuple[int, ...]) -> Array:
+        """Derivatives of the predictors of one response entry, all blocks flattened."""
+        return self._rows(index) if index else self._jacobian
+
+    @cached_property
+    def _jacobian(self) -> Array:
+        """Those of a response that is a number, which many may ask for."""
+        return self._rows(())
+
+    def _rows(self, index: tuple[int, ...]) -> Array:
+        return flat(self.pullback(unit(self.eta[:1, ...], index)))
 
     @property
     def whole(self) -> bool:

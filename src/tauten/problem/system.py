@@ -6,24 +6,20 @@ from .._array import Array, namespace
 from ..tucker import Tucker, unfold
 
 
-def sandwich(theta: Tucker, slope: Array, moment: Array) -> Array:
-    """Asymptotic covariance of the flattened blocks, ``M⁺ V M⁺ᵀ / n``, along steps that move A.
+def expected_error(theta: Tucker, slope: Array, moment: Array) -> float:
+    """Expected ``‖Â - A‖²_F`` of a robust gradient's zero, at a point in canonical form.
 
-    V is the second moment of the bent per-sample gradients, M their mean slope; their ratio is how
-    far a robust gradient's zero lies from the truth, were the model true.
+    From the asymptotic covariance of the flattened blocks, ``M⁺ V M⁺ᵀ / n`` along steps that move
+    A, for V / n the covariance of the mean of the bent per-sample gradients and M their slope.
     """
-    inverse = theta.horizontal(namespace(slope).linalg.inv(horizontal_system(theta, slope)))
-    return inverse @ moment @ inverse.T
-
-
-def expected_error(theta: Tucker, covariance: Array) -> float:
-    """Expected ``‖Â - A‖²_F``, of a covariance of the blocks at a point in canonical form."""
     xp = namespace(theta.core)
+    inverse = theta.horizontal(xp.linalg.inv(horizontal_system(theta, slope)))
+    variances = xp.sum((inverse @ moment) * inverse, axis=1)
     scales = [xp.ones_like(theta.core)]
     for k, u in enumerate(theta.factors):  # a move of column r of U_k moves A by its core slice
         scales.append(xp.ones_like(u) * xp.sum(unfold(theta.core, k) ** 2, axis=1))
     squares = xp.concat([xp.reshape(s, (-1,)) for s in scales])
-    return float(xp.sum(squares * xp.linalg.diagonal(covariance)[: squares.shape[0]]))
+    return float(xp.sum(squares * variances[: squares.shape[0]]))
 
 
 def horizontal_part(theta: Tucker, matrix: Array) -> Array:

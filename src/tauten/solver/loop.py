@@ -117,7 +117,7 @@ class Solver(Registered):
             gradient = yield theta
             with quiet():  # overflow is detected, and reported in words
                 new = self.step(problem, theta, gradient, progress.reach)
-                factor = stretch(trail) if self.stretches else 1.0
+                factor = stretch(trail, progress.before, progress.moved) if self.stretches else 1.0
                 if factor > 1:
                     new = theta.map(lambda x, n, f=factor: x + f * (n - x), new)
                     trail = []
@@ -129,8 +129,9 @@ class Solver(Registered):
                     f"step, a better start, or a smaller threshold",
                 )
             new = self.gauge(new)
-            change = relative_change(new, theta)
-            progress.move(new.distance(theta), theta.norm(), stretched=factor > 1)
+            length = new.distance(theta)
+            change = relative_change(new, theta, length)
+            progress.move(length, theta.norm(), stretched=factor > 1)
             theta = new
             progress.trail = trail = [*trail, theta][-3:]
             history.append(Iteration(t, gradient.value, change, gradient.truncated))
@@ -221,8 +222,10 @@ def _gradients(
         yield from zip(batch, found, strict=True)
 
 
-def stretch(trail: list[Tucker]) -> float:
+def stretch(trail: Sequence[Tucker], first: float, second: float) -> float:
     """How many of the next step to take at once: one, unless the last two were on one line.
+
+    `first` and `second` are the lengths of those two, from one point of the trail to the next.
 
     Steps that shrink by a ratio q from one to the next end ``1 / (1 - q)`` of them ahead (Aitken).
     They do where the Gauss-Newton matrix is far above the curvature along one direction: the size
@@ -231,7 +234,6 @@ def stretch(trail: list[Tucker]) -> float:
     """
     if len(trail) < 3:
         return 1.0
-    first, second = trail[1].distance(trail[0]), trail[2].distance(trail[1])
     if not 0 < second < first:
         return 1.0
     both = trail[2].distance(trail[0])
@@ -240,11 +242,11 @@ def stretch(trail: list[Tucker]) -> float:
     return min(1 / (1 - second / first), far, MOST) if cosine > ALIGNED else 1.0
 
 
-def relative_change(new: Tucker, old: Tucker) -> float:
-    """Relative change of A, or of the other coefficients if that is larger."""
+def relative_change(new: Tucker, old: Tucker, length: float) -> float:
+    """Relative change of A, whose step has a length, or of the other coefficients if larger."""
     xp = namespace(new.core)
     size = max(new.norm(), np.finfo(np.float64).tiny)
-    change = new.distance(old) / size
+    change = length / size
     for mine, theirs in zip(new.blocks[1 + new.order :], old.blocks[1 + old.order :], strict=True):
         moved = float(xp.linalg.vector_norm(mine - theirs))
         change = max(change, moved / (size + float(xp.linalg.vector_norm(mine))))

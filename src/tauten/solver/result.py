@@ -96,8 +96,8 @@ class Progress:
     history : list of Iteration
     largest : float
         Norm of A beyond which it is running away.
-    moved : float
-        Length of the last step.
+    moved, before : float
+        Lengths of the last step and of the one before.
     reach : float
         Longest step, relative to A, that a Hessian is trusted with: half a step where the next was
         no shorter.
@@ -108,6 +108,7 @@ class Progress:
     largest: float = math.inf
     moved: float = math.inf
     reach: float = LONGEST
+    before: float = math.inf
 
     def move(self, length: float, size: float, *, stretched: bool) -> None:
         """Note a step of a length, from a point of a size.
@@ -119,4 +120,4 @@ class Progress:
             self.reach = min(1.25 * self.reach, LONGEST)
         elif not stretched:
             self.reach = self.moved / max(size, np.finfo(np.float64).tiny) / 2
-        self.moved = length
+        self.before, self.moved = self.moved, length

@@ -94,7 +94,7 @@ class Tucker:
 
     @cached_property
     def _norm(self) -> float:
-        return float(namespace(self.core).linalg.vector_norm(self.orthonormal().core))
+        return _size(self.orthonormal().core)
 
     def distance(self, other: Tucker) -> float:
         """Frobenius distance, without forming the tensors and without cancellation."""
@@ -104,7 +104,7 @@ class Tucker:
             _, r = xp.linalg.qr(xp.concat([u, v], axis=1))  # both column spaces in one basis
             mine = mode_dot(mine, r[:, : u.shape[1]], k)
             theirs = mode_dot(theirs, r[:, u.shape[1] :], k)
-        return float(xp.linalg.vector_norm(mine - theirs))
+        return _size(mine - theirs)
 
     def imbalance(self, b: float) -> tuple[Array, ...]:
         """Balancing terms ``U_k (U_kᵀ U_k - b² I)`` of Algorithm 1, one per factor."""
@@ -133,7 +133,9 @@ class Tucker:
         """
         point = self.orthonormal()
         rotations = [left_singular_vectors(point.core, k, r) for k, r in enumerate(point.rank)]
-        return point.rotate(rotations)
+        turned = point.rotate(rotations)
+        vars(turned)["_norm"] = _size(turned.core)  # known: three decompositions less
+        return turned
 
     def balance(self, b: float = 1.0) -> Self:
         """Return the same tensor with ``U_kᵀ U_k = b² I``, the balance that Theorem 1 asks for."""
@@ -237,6 +239,10 @@ def degrees_of_freedom(shape: Sequence[int], rank: Sequence[int]) -> int:
     90
     """
     return sum(p * r - r * r for p, r in zip(shape, rank, strict=True)) + math.prod(rank)
+
+
+def _size(core: Array) -> float:
+    return float(namespace(core).linalg.vector_norm(core))
 
 
 def _polar(matrix: Array) -> Array:
