@@ -42,11 +42,13 @@ INLINE void NAME(transpose)(vec v[]) {
 }
 
 /* V consecutive numbers of V samples, from where they lie, into V entries. */
-INLINE void NAME(pack_tile)(const REAL *const *lane, long from, vec *out) {
+INLINE void NAME(pack_tile)(const Plan *plan, const REAL *const *lane, long from, vec *out) {
   vec tile[V];
+  long ahead = from + AHEAD;
+  if (ahead >= plan->size) ahead += LANES * plan->step - plan->size; /* what comes next is the next block */
 #pragma GCC unroll 16
   for (long s = 0; s < V; s++) {
-    __builtin_prefetch(lane[s] + from + AHEAD);
+    __builtin_prefetch(lane[s] + ahead);
     tile[s] = *(const NAME(loose) *)(lane[s] + from);
   }
   NAME(transpose)(tile);
@@ -55,11 +57,11 @@ INLINE void NAME(pack_tile)(const REAL *const *lane, long from, vec *out) {
 }
 
 /* p consecutive numbers of each sample into p entries; the last tile overlaps the one before. */
-static void NAME(pack)(const REAL *const *x, long from, long p, vec *restrict out) {
+static void NAME(pack)(const Plan *plan, const REAL *const *x, long from, long p, vec *restrict out) {
   for (long h = 0; h < NV; h++) {
     const REAL *const *lane = x + h * V;
-    for (long j = 0; j + V <= p; j += V) NAME(pack_tile)(lane, from + j, out + j * NV + h);
-    if (p % V && p > V) NAME(pack_tile)(lane, from + p - V, out + (p - V) * NV + h);
+    for (long j = 0; j + V <= p; j += V) NAME(pack_tile)(plan, lane, from + j, out + j * NV + h);
+    if (p % V && p > V) NAME(pack_tile)(plan, lane, from + p - V, out + (p - V) * NV + h);
     for (long j = 0; p < V && j < p; j++) {
       vec entry = {0};
       for (long s = 0; s < V; s++) entry[s] = lane[s][from + j];
@@ -140,7 +142,7 @@ static void NAME(descend)(const Plan *plan, const REAL *const *x, int k, long fr
     count = mode->p - i < next->group ? mode->p - i : next->group;
     if (rows_follow) {
       if (plan->partials) core = own + i * inner * NV; /* where they belong: nothing to copy */
-      NAME(pack)(x, from + i * ld, count * ld, tail);
+      NAME(pack)(plan, x, from + i * ld, count * ld, tail);
       NAME(dot)(count, tail, ld, next->u, inner, core);
     } else {
       for (long b = 0; b < count; b++)

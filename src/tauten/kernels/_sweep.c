@@ -31,7 +31,7 @@ typedef struct {
 typedef struct {
   int order, partials;
   long n;               /* samples */
-  long step;            /* numbers from one sample to the next */
+  long size, step;      /* numbers of a sample, and from one to the next */
   const void *core;     /* core tensor to contract the partial projections with, or NULL */
   const void *center;   /* tensor subtracted from each sample, or NULL */
   const void *scale;    /* factor of each sample, or NULL */
@@ -161,7 +161,7 @@ static int read_plan(PyObject *args, Views *views, Plan *plan, void **out, const
       PyErr_SetString(PyExc_ValueError, "sweep: each sample must be contiguous");
       return 0;
     }
-  plan->step = v->strides[0] / v->itemsize;
+  plan->step = v->strides[0] / v->itemsize, plan->size = stride / v->itemsize;
   for (int k = 0; k < plan->order; k++) {
     Mode *m = plan->modes + k;
     PyObject *u = PyTuple_GetItem(factors, k);
