@@ -14,6 +14,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 import tauten as tt
+from tauten.data import blocks
+from tauten.data.tasks import computed
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +36,8 @@ def block(seed):
 
 @pytest.fixture(scope="module", name="X")
 def samples():
-    blocks = [dask.delayed(block)(seed) for seed in range(4)]
-    parts = [da.from_delayed(b, (250, 10, 10, 10), dtype=float) for b in blocks]
+    made = [dask.delayed(block)(seed) for seed in range(4)]
+    parts = [da.from_delayed(b, (250, 10, 10, 10), dtype=float) for b in made]
     return da.concatenate(parts)
 
 
@@ -58,6 +60,27 @@ def fit(X, y):
 
 def test_the_answer_is_the_one_in_memory(client, X, y, expected):
     np.testing.assert_allclose(fit(X, y), expected, rtol=0, atol=1e-8)
+
+
+def test_sums_are_added_on_their_worker_before_they_travel(client, y, monkeypatch):
+    there, asked = list(client.scheduler_info()["workers"]), []
+    seeds = range(4)
+    made = [client.submit(block, i, workers=there[i % 2], pure=False) for i in seeds]
+    parts = [da.from_delayed(dask.delayed(b), (250, 10, 10, 10), dtype=float) for b in made]
+    monkeypatch.setattr(
+        blocks, "computed", lambda *tasks: [asked.extend(tasks), computed(*tasks)][1]
+    )
+    data = blocks.Blocks(da.concatenate(parts), y, memory=2**20)
+    assert data.map_sum(_count) == [1000]
+    (last,) = asked
+    needs = last.dask.get_all_dependencies()
+    adds = [key for key in needs if key.startswith("tauten-add") and key != last.key]
+    added = [{key.rpartition("-")[2] for key in needs[add]} for add in adds]
+    assert sorted(map(sorted, added)) == [["0", "2"], ["1", "3"]]
+
+
+def _count(chunk):
+    return [len(chunk.y)]
 
 
 @pytest.mark.parametrize("runs", [1, pytest.param(100, marks=pytest.mark.slow)])

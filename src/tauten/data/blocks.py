@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..exceptions import ChunksWarning
 from .base import Chunk, Samples, add_up, rows_within
 from .files import check_finite, check_samples
 from .rows import Rows
-from .tasks import Work, check_scheduler, computed, keep_memory, persisted, shared, task
+from .tasks import Work, check_scheduler, computed, keep_memory, persisted, places, shared, task
 from .threads import BLAS
 
 FAN_IN = 8  # sums that a task of the tree adds up
@@ -126,10 +127,19 @@ class Blocks(Samples):
             task("sum", i)(_sums)(work, *(data._blocks[i] for data in weighings))
             for i in range(len(self.sizes))
         ]
-        while len(sums) > 1:
-            few = [sums[low : low + FAN_IN] for low in range(0, len(sums), FAN_IN)]
-            sums = [task("add", i)(_add)(*some) for i, some in enumerate(few)]
-        return list(computed(sums[0])[0])
+        there = [added([sums[i] for i in some]) for some in self._by_worker]
+        return list(computed(added(there))[0])
+
+    @cached_property
+    def _by_worker(self) -> list[list[int]]:
+        """The blocks that each worker holds: their sums are added there before they travel.
+
+        Where a worker dies later, its blocks are made anew elsewhere, and sums travel further.
+        """
+        holders: dict[Any, list[int]] = {}
+        for i, holder in enumerate(places(self._blocks)):
+            holders.setdefault(holder, []).append(i)
+        return list(holders.values())
 
     def map_rows(self, fn: Callable[[Chunk], Array]) -> Any:
         """Apply `fn` to each chunk and join what it returns along axis 0: a dask array."""
@@ -210,6 +220,14 @@ def _rows(work: Work, rows: Rows) -> Array:
 
 def _each(work: Work, rows: Rows, name: str) -> Any:
     return rows.each(name, work.fn)[0]
+
+
+def added(sums: list[Any]) -> Any:
+    """A tree of tasks that adds up what tasks find, a few at a time."""
+    while len(sums) > 1:
+        few = [sums[low : low + FAN_IN] for low in range(0, len(sums), FAN_IN)]
+        sums = [task("add", i)(_add)(*some) for i, some in enumerate(few)]
+    return sums[0]
 
 
 def _add(*sums: list[Any]) -> list[Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from typing import Any
 
 # Of glibc's malloc.h, in bytes: what is free at the end of the heap and kept (M_TRIM_THRESHOLD),
@@ -45,9 +46,16 @@ def computed(*tasks: Any) -> list[Any]:
     """What the tasks find."""
     import dask
 
+    with _loss_told():
+        return list(dask.compute(*tasks))
+
+
+@contextmanager
+def _loss_told() -> Iterator[None]:
+    """Work that a scheduler has lost, said in words."""
     check_scheduler()
     try:
-        return list(dask.compute(*tasks))
+        yield
     except CancelledError as error:
         reason = " ".join(str(error).split()).removesuffix(".")
         raise ConnectionError(
@@ -63,6 +71,19 @@ def persisted(tasks: list[Any]) -> list[Any]:
 
     check_scheduler()
     return list(dask.persist(*tasks))
+
+
+def places(tasks: list[Any]) -> list[Any]:
+    """The worker that holds what each of the tasks found, if any does: waits for those begun."""
+    client = _client()
+    if not hasattr(client, "who_has"):  # no cluster, so no workers
+        return [None] * len(tasks)
+    from distributed import futures_of, wait
+
+    with _loss_told():
+        wait(futures_of(tasks))
+        holders = client.who_has(futures_of(tasks))
+    return [min(holders.get(each.key, ()), default=None) for each in tasks]
 
 
 def keep_memory() -> None:
@@ -84,9 +105,7 @@ def keep_memory() -> None:
 
 def check_scheduler() -> None:
     """Raise if the scheduler in use is a cluster's that is gone: its client would wait for ever."""
-    import dask
-
-    client: Any = getattr(dask.base.get_scheduler(), "__self__", None)  # of others a function
+    client = _client()
     status = getattr(client, "status", "running")
     if status != "running":
         raise ConnectionError(
@@ -94,3 +113,10 @@ def check_scheduler() -> None:
             f"connect to a running scheduler and fit again; with checkpoint=path a fit goes on "
             f"from its last iteration"
         )
+
+
+def _client() -> Any:
+    """The client of the cluster in use; of other schedulers None."""
+    import dask
+
+    return getattr(dask.base.get_scheduler(), "__self__", None)  # others are functions

@@ -40,7 +40,7 @@ class Gradient:
         For each block, the share of per-sample gradient entries changed after the score was bent.
     curvature : array, optional
         Mean of ``J_iᵀ W_i J_i``: the Gauss-Newton matrix of all blocks, flattened.
-    correction : array, optional
+    correction : array or 0.0, optional
         What the slopes of bent scores and gradients add to it: see :meth:`Kernel.hessian`.
     tensor : array, optional
         Mean of ``X_i ∘ s_i``, for s_i the bent scores: the gradient with respect to the full
@@ -52,7 +52,7 @@ class Gradient:
     value: float
     truncated: tuple[float, ...]
     curvature: Array | None = None
-    correction: Array | None = None
+    correction: Array | float | None = None
     tensor: Array | None = None
 
 

@@ -141,8 +141,8 @@ class Kernel:
         if seen.bent is not seen.score or shares is not None:  # else all of them are one
             slope = self._safe_curvature(line) * slope_of(self.robust.score, seen.score)
             pairs.append((weighted(slope, line.chunk), seen.slopes()))
-        matrices = self._normal_matrices(line, pairs, exact=False)
-        return [matrices[0], matrices[-1] - matrices[0], self.adjoint(seen, shares)]
+        safe, *steep = self._normal_matrices(line, pairs, exact=False)
+        return [safe, steep[0] - safe if steep else 0.0, self.adjoint(seen, shares)]
 
     def information(self, line: Line) -> Array:
         """Sum over a chunk of ``J_iᵀ W_i J_i`` with the loss's own curvature, nothing bent."""
