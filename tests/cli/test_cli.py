@@ -225,12 +225,12 @@ def test_reproduce_calls_the_library(run, monkeypatch):
         "tauten.cli.reproduce.reproduce",
         lambda names, **options: asked.update(names=names, **options) or Path("out/report.html"),
     )
-    code, out, _ = run(
-        "reproduce", "exp01", "ct", "--reading", "unit", "ones", "--jobs", 2, "--quick", "--quiet"
-    )
+    words = ("--reading", "unit", "ones", "--methods", "RGD", "--jobs", 2, "--quick", "--quiet")
+    code, out, _ = run("reproduce", "exp01", "ct", *words)
     assert (code, out) == (0, f"out{os.sep}report.html\n")
     assert asked["names"] == ["exp01", "ct"]
     assert (asked["reading"], asked["jobs"], asked["quick"]) == (["unit", "ones"], 2, True)
+    assert asked["methods"] == ["RGD"]
     run("reproduce")
     assert asked["names"] == "all"
     assert asked["callback"] is not None

@@ -146,6 +146,9 @@ def test_a_study_resumes_and_reports(cheap, tmp_path):
     again = study(images, tmp_path, splits=2, seed=0)
     assert (tmp_path / "ct.jsonl").read_text().splitlines() == lines
     assert again.claims == first.claims
+    only = study(images, tmp_path, splits=50, seed=0, report_only=True)
+    assert (tmp_path / "ct.jsonl").read_text().splitlines() == lines
+    assert only.claims == first.claims
     assert any("SIMULATED" in str(part) for part in first.content)
     assert {row[4] for row in first.claims} <= {"holds", "fails", "undecided"}
     with pytest.raises(ValueError, match="other settings"):
@@ -170,3 +173,10 @@ def test_real_images():
     assert not set(found.sources()[split.train]) & set(found.sources()[split.test])
     shares = [float(np.mean(values > 3)) for values in kurtosis_maps(found).values()]
     assert max(shares) < 0.5  # the paper speaks of high kurtosis
+
+
+def test_a_report_on_no_splits(cheap, tmp_path):
+    images = synthetic(0, positives=40, negatives=50)
+    with pytest.raises(ValueError, match=r"report_only needs splits .*ct\.jsonl; there are none"):
+        study(images, tmp_path, splits=2, seed=0, report_only=True)
+    assert not list(tmp_path.iterdir())

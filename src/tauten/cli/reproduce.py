@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from ..experiments import NAMES, ProgressBar, reproduce
+from ..experiments import NAMES, PAPER_METHODS, ProgressBar, reproduce
 from .options import Parser, note, seed
 
 EPILOG = """examples:
@@ -14,6 +14,11 @@ EPILOG = """examples:
   tauten reproduce exp02 exp05 --jobs 4 --out reproduction
   tauten reproduce ct --data images.zip
 """
+# Options that are parameters of :func:`tauten.experiments.reproduce`.
+ASKED = (
+    *("reading", "tuning", "methods", "replications", "report_only", "splits", "seed", "jobs"),
+    *("quick", "data", "out"),
+)
 
 
 def add(commands: Any) -> Parser:
@@ -43,12 +48,15 @@ def add(commands: Any) -> Parser:
         default=["paper"],
         help="of the steps (default: paper)",
     )
-    add("--replications", type=int, default=200, help="of each cell (default: 200)")
     add(
-        "--report-only",
-        action="store_true",
-        help="on what was done already; splits of images are made",
+        "--methods",
+        nargs="+",
+        choices=PAPER_METHODS,
+        default=list(PAPER_METHODS),
+        help="of the paper (default: all); ours, auto, is always beside them",
     )
+    add("--replications", type=int, default=200, help="of each cell (default: 200)")
+    add("--report-only", action="store_true", help="on what was done already")
     add("--splits", type=int, default=50, help="of the images (default: 50)")
     add("--seed", type=seed, default=0, help="of the draws (default: 0)")
     add("--jobs", type=int, default=1, help="processes (default: 1)")
@@ -66,8 +74,7 @@ def add(commands: Any) -> Parser:
 
 def run(options: argparse.Namespace) -> None:
     """Run, and print where the report is."""
-    names = ("reading", "tuning", "replications", "seed", "jobs", "quick", "out", "data", "splits")
-    asked = {name: getattr(options, name) for name in (*names, "report_only")}
+    asked = {name: getattr(options, name) for name in ASKED}
     chosen = "all" if options.names in ([], ["all"]) else options.names
     page = reproduce(chosen, **asked, callback=None if options.quiet else ProgressBar())
     note(options, "report:")

@@ -5,7 +5,7 @@
 about its results.
 """
 
-from .base import Cell, Experiment, Settings
+from .base import PAPER_METHODS, Cell, Experiment, Settings
 from .claims import Claim, Quantity, Sample, Verdict, decide
 from .progress import ProgressBar
 from .runner import Progress, run
@@ -14,6 +14,7 @@ from .study import EXPERIMENTS, NAMES, reproduce
 __all__ = [
     "EXPERIMENTS",
     "NAMES",
+    "PAPER_METHODS",
     "Cell",
     "Claim",
     "Experiment",

@@ -150,6 +150,7 @@ def study(
     splits: int,
     seed: int,
     jobs: int = 1,
+    report_only: bool = False,
     callback: Callback | None = None,
 ) -> Section:
     """Run what is missing of the CT study and return its part of the report.
@@ -162,6 +163,8 @@ def study(
     splits : int
         How many random and how many grouped splits.
     seed, jobs : int
+    report_only : bool
+        Leave out what is missing.
     callback : callable, optional
         Called with a :class:`~.runner.Progress` as work gets done.
     """
@@ -170,6 +173,13 @@ def study(
     journal = Journal(Path(folder) / "ct.jsonl", header)
     wanted = [(d, k) for d in DESIGNS for k in range(_number(images, d, splits))]
     lines = _done(journal, wanted)
+    if report_only:
+        wanted = [key for key in wanted if key in lines]
+    if not wanted:
+        raise ValueError(
+            f"report_only needs splits of these images in {journal.path}; there are none. Run "
+            f"'ct' first"
+        )
     if len(lines) < len(wanted):
         with journal.writing() as append:
             lines = _done(journal, wanted)

@@ -63,8 +63,8 @@ def reproduce(
     splits : int
         Random splits of the images.
     report_only : bool
-        Report on what was done already, of experiments with a replication of every cell, however
-        many there are; of the images, splits that are missing are still made.
+        Report on what was done already: experiments with a replication of every cell, and splits
+        of the images, however many there are.
     callback : callable, optional
         Called with a :class:`~.runner.Progress` as work gets done.
 
@@ -97,8 +97,8 @@ def reproduce(
     out = Path(out)
     # Files of other settings are found before any work is done.
     done = [results_file(EXPERIMENTS[name], settings, out).read() for name, settings in runs]
+    options: dict[str, Any] = {"jobs": jobs, "callback": callback}
     if not report_only:
-        options: dict[str, Any] = {"jobs": jobs, "callback": callback}
         done = [run(EXPERIMENTS[name], settings, out, **options) for name, settings in runs]
     by_name: dict[str, list[Results]] = {}
     for results in done:
@@ -114,7 +114,8 @@ def reproduce(
         from .ct import study
 
         few = min(splits, QUICK_SPLITS) if quick else splits
-        sections.append(study(images, out, splits=few, seed=seed, jobs=jobs, callback=callback))
+        options |= {"splits": few, "seed": seed, "report_only": report_only}
+        sections.append(study(images, out, **options))
     told: dict[str, object] = {
         "names": ", ".join(chosen),
         "readings": ", ".join(_several(reading)),
@@ -146,6 +147,8 @@ def _command(told: dict[str, object], jobs: int, out: Path) -> str:
     parts = [f"tauten reproduce {str(told['names']).replace(',', '')}"]
     parts += [f"--reading {str(told['readings']).replace(',', '')}"]
     parts += [f"--tuning {str(told['tunings']).replace(',', '')}"]
+    methods = str(told["methods"]).split(", ")[:-1]  # ours always runs
+    parts += [] if methods == list(PAPER_METHODS) else [f"--methods {' '.join(methods)}"]
     done = f"--replications {told['replications']}"
     parts += ["--report-only" if told["report only"] else done]
     parts += [f"--seed {told['seed']} --jobs {jobs}"]
