@@ -8,7 +8,7 @@ import pytest
 from tauten.data import Rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Loss, Squared
-from tauten.problem import Problem
+from tauten.problem import Problem, pilot
 from tauten.robust import Robustifier, Shrink
 from tauten.tucker import Tucker
 
@@ -38,6 +38,22 @@ def test_a_pilot_tells_robustifiers_apart_that_shrink_otherwise(make_theta, rng,
     risks = [shared.risk(r) for r in robust]
     assert len(set(risks)) == 3
     assert risks == [problem.pilot(theta).risk(r) for r in robust]
+
+
+@pytest.mark.parametrize("robust", ["none", "truncate:tau=0.5", "shrink:omega=3.0"])
+def test_a_pilot_is_the_same_in_parts(make_theta, rng, robust, monkeypatch):
+    theta = make_theta((4, 3), (2, 2)).canonical()
+    X, weight = rng.normal(size=(90, 4, 3)), rng.uniform(0.5, 2.0, size=90)
+    problem = Problem(Rows(X, rng.normal(size=90), None, weight), Squared(), Covariate())
+    robust = Robustifier.get(robust).calibrate()
+    whole = problem.pilot(theta)
+    expected = whole.risk(robust), whole.gradients()
+    assert len(whole.norms()) == 90  # known from here on, of the parts too
+    monkeypatch.setattr(pilot, "PART_SIZE", 7)
+    parts = problem.pilot(theta)
+    assert parts.risk(robust) == pytest.approx(expected[0], rel=1e-9)
+    for found, wanted in zip(parts.gradients(), expected[1], strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 def test_losses_are_summed_over_the_entries_that_are_there(make_theta, rng):

@@ -45,6 +45,17 @@ class Chunk:
         X, y, Z, weight = (None if a is None else a[::step, ...] for a in arrays)
         return Chunk(X, y, Z, weight, self.start)
 
+    def parts(self, size: int) -> list[Chunk]:
+        """All of the samples, at most `size` in a chunk."""
+        found = []
+        for low in range(0, self.y.shape[0], size):
+            rows = slice(low, low + size)
+            arrays = (self.X, self.y, self.Z, self.weight)
+            X, y, Z, weight = (None if a is None else a[rows, ...] for a in arrays)
+            kept = [(center, norms[rows]) for center, norms in self.kept]
+            found.append(Chunk(X, y, Z, weight, self.start + low, kept))
+        return found
+
     def norms(self, center: Array | None) -> Array:
         """Norms of the covariates ``X_i - center``; computed once for a centre, then kept."""
         for known, norms in self.kept:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ import numpy as np
 
 from .._array import Array, column, namespace, quiet, to_numpy
 from ..data import Chunk
+from ..data.base import add_up
 from ..robust import Robustifier
 from ..tucker import Tucker
 from .samplewise import Kernel, per_sample
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .problem import Problem
 
 PILOT_SIZE = 2000  # samples that thresholds are chosen from; their quantiles are then good to 2%
+PART_SIZE = 500  # of them at a time: their gradients are then in cache
 ROUNDING = 1e-10
 
 
@@ -34,16 +36,18 @@ class PilotFit:
         self._problem = problem
         self._plain = replace(problem, robust=Robustifier()).kernel
         self._chunk, self._theta = samples, theta
-        self._lines: dict[bytes, Line] = {}
+        self._parts = samples.parts(PART_SIZE)
+        self._lines: dict[tuple[int, bytes], Line] = {}
 
-    def _see(self, kernel: Kernel) -> Seen:
+    def _see(self, kernel: Kernel) -> Iterator[Seen]:
         """The samples as a kernel sees them; those that shrink them alike share a sweep."""
-        _, scale, share = kernel.shrink(self._chunk)
-        factors = scale if share is None else share
-        key = b"" if factors is None else to_numpy(factors).tobytes()
-        if key not in self._lines:
-            self._lines[key] = kernel.linearise(self._theta, self._chunk)
-        return kernel.seen(self._lines[key])
+        for part in self._parts:
+            _, scale, share = kernel.shrink(part)
+            factors = scale if share is None else share
+            key = (part.start, b"" if factors is None else to_numpy(factors).tobytes())
+            if key not in self._lines:
+                self._lines[key] = kernel.linearise(self._theta, part)
+            yield kernel.seen(self._lines[key])
 
     @cached_property
     def _eta(self) -> Array:
@@ -61,14 +65,16 @@ class PilotFit:
 
     def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
         """Per-sample gradients of each block, from scores bent by `bend`."""
-        seen = self._see(self._plain)
-        blocks = seen.raw if bend is None else seen.line.pullback(bend(seen.score))
-        return [to_numpy(g) for g in blocks]
+        parts = [
+            seen.raw if bend is None else list(seen.line.pullback(bend(seen.score)))
+            for seen in self._see(self._plain)
+        ]
+        return [np.concatenate([to_numpy(g) for g in block]) for block in zip(*parts, strict=True)]
 
     def risk(self, robust: Robustifier) -> float:
         """Expected ``‖Â - A‖²_F`` with another robustifier, at a point in canonical form."""
         kernel = replace(self._plain, robust=robust)
-        slope, moment, _ = per_sample(kernel.scatter(self._see(kernel)))
+        slope, moment, _ = per_sample(add_up(map(kernel.scatter, self._see(kernel))))
         slope = self._problem.with_ridge(self._theta, slope)
         with quiet():  # where every gradient is cut there is no slope, and the error is infinite
             return expected_error(self._theta, slope, moment)
