@@ -4,6 +4,7 @@
     python benchmarks/scale.py dask --n 20000 --side 20
     python benchmarks/scale.py dask --n 160000 --side 10
     python benchmarks/scale.py dask --n 20000 --side 20 --rank 8
+    python benchmarks/scale.py dask --n 20000 --side 30 --responses 10
     python benchmarks/scale.py traffic
     python benchmarks/scale.py scheduler
 
@@ -119,15 +120,16 @@ def on_workers(shape: tuple[int, ...], blocks: int):
     return X
 
 
-def on_dask(n: int, side: int, rank: int, blocks: int) -> None:
+def on_dask(n: int, side: int, rank: int, responses: int, blocks: int) -> None:
     """The default fit in memory, on one worker process and on two, in turn; least times."""
     from distributed import Client
 
-    shape = (n // blocks, side, side, side)
+    of_x, of_y = ((side,) * 2, (responses,)) if responses else ((side,) * 3, ())
+    shape = (n // blocks, *of_x)
     X = np.concatenate([block(seed, shape) for seed in range(blocks)])
-    target = tt.datasets.truth(shape[1:], rank, reading="random", rng=0).full()
-    noise = np.random.default_rng(0).standard_t(2, size=len(X))
-    y = X.reshape(len(X), -1) @ target.ravel() + noise
+    target = tt.datasets.truth((*of_x, *of_y), rank, reading="random", rng=0).full()
+    noise = np.random.default_rng(0).standard_t(2, size=(len(X), *of_y))
+    y = np.tensordot(X, target, axes=len(of_x)) + noise
     found, times = [], {"memory": [], 1: [], 2: []}
 
     def fit(samples) -> None:
@@ -147,7 +149,8 @@ def on_dask(n: int, side: int, rank: int, blocks: int) -> None:
     coefs, passes = zip(*found, strict=True)
     apart = max(float(np.abs(coef - coefs[0]).max()) for coef in coefs)
     memory, one, two = (min(t) for t in times.values())
-    print(f"n = {n}, samples of {shape[1:]}, passes {min(passes):.2f} to {max(passes):.2f}")
+    sizes = f"samples of {of_x}, responses of {of_y}"
+    print(f"n = {n}, {sizes}, passes {min(passes):.2f} to {max(passes):.2f}")
     print(f"largest difference of A {apart:.1e}")
     print(f"in memory, {tt.data.available_threads()} thread(s): {memory:.2f} s")
     print(f"2 workers against 1: {two:.2f} s and {one:.2f} s, {one / two:.2f} times as fast")
@@ -220,6 +223,7 @@ def main() -> None:
     parser.add_argument("--folder")
     parser.add_argument("--n", type=int, default=20_000)
     parser.add_argument("--side", type=int, default=20, help="samples of side³ numbers")
+    parser.add_argument("--responses", type=int, default=0, help="so many, of side² numbers")
     parser.add_argument("--rank", type=int, default=RANK)
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--tasks", type=int, default=1000)
@@ -229,7 +233,7 @@ def main() -> None:
     elif options.what == "fit-file":
         fit_file(Path(options.rest[0]), options.rest[1], int(options.rest[2]))
     elif options.what == "dask":
-        on_dask(options.n, options.side, options.rank, options.blocks)
+        on_dask(options.n, options.side, options.rank, options.responses, options.blocks)
     elif options.what == "traffic":
         traffic(options.blocks)
     else:

@@ -31,10 +31,10 @@ class Chunk:
 
     def weighted(self, weight: Array | None, start: int = 0) -> Chunk:
         """The same samples with their rows of other weights, the first of which is of `start`."""
-        if weight is not None:
-            first = self.start - start
-            weight = weight[first : first + self.y.shape[0]]
-        return replace(self, weight=weight)
+        if weight is None:
+            return self if self.weight is None else replace(self, weight=None)
+        first = self.start - start
+        return replace(self, weight=weight[first : first + self.y.shape[0]])
 
     def thin(self, size: int) -> Chunk:
         """At most `size` of the samples, evenly spread."""

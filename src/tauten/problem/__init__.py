@@ -1,7 +1,8 @@
 """Data × loss × design × robustifier: the only place where the four meet."""
 
+from .gradient import Gradient
 from .pilot import PILOT_SIZE, PilotFit
-from .problem import Gradient, Problem, gradients, scores, values
+from .problem import Problem, gradients, scores, values
 from .samplewise import Kernel
 from .seen import Line, Seen, View
 from .system import horizontal_part, horizontal_system

@@ -20,40 +20,11 @@ from ..losses import Loss
 from ..ridge import ridge_curvature, ridge_gradient
 from ..robust import Robustifier
 from ..tucker import Tucker, degrees_of_freedom
+from .gradient import Gradient
 from .pilot import PILOT_SIZE, PilotFit
 from .samplewise import Kernel, per_sample
 from .seen import View, total_weight, weighted
 from .system import horizontal_part, horizontal_system
-
-
-@dataclass(frozen=True)
-class Gradient:
-    """A robust gradient at a point.
-
-    Attributes
-    ----------
-    blocks : Tucker
-        ``(G_0, G_1, ..., G_d)``, of the type of the point.
-    value : float
-        Mean loss of the samples, shrunk if the robustifier shrinks them, but not bent.
-    truncated : tuple of float
-        For each block, the share of per-sample gradient entries changed after the score was bent.
-    curvature : array, optional
-        Mean of ``J_iᵀ W_i J_i``: the Gauss-Newton matrix of all blocks, flattened.
-    correction : array or 0.0, optional
-        What the slopes of bent scores and gradients add to it: see :meth:`Kernel.hessian`.
-    tensor : array, optional
-        Mean of ``X_i ∘ s_i``, for s_i the bent scores: the gradient with respect to the full
-        tensor A. With the point it makes the rest of the Hessian: see
-        :func:`tauten.manifold.manifold_curvature`.
-    """
-
-    blocks: Tucker
-    value: float
-    truncated: tuple[float, ...]
-    curvature: Array | None = None
-    correction: Array | float | None = None
-    tensor: Array | None = None
 
 
 @dataclass(frozen=True)

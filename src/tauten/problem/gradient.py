@@ -1,0 +1,38 @@
+"""What a pass over the data finds at a point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._array import Array
+from ..tucker import Tucker
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A robust gradient at a point.
+
+    Attributes
+    ----------
+    blocks : Tucker
+        ``(G_0, G_1, ..., G_d)``, of the type of the point.
+    value : float
+        Mean loss of the samples, shrunk if the robustifier shrinks them, but not bent.
+    truncated : tuple of float
+        For each block, the share of per-sample gradient entries changed after the score was bent.
+    curvature : array, optional
+        Mean of ``J_iᵀ W_i J_i``: the Gauss-Newton matrix of all blocks, flattened.
+    correction : array or 0.0, optional
+        What the slopes of bent scores and gradients add to it: see :meth:`Kernel.hessian`.
+    tensor : array, optional
+        Mean of ``X_i ∘ s_i``, for s_i the bent scores: the gradient with respect to the full
+        tensor A. With the point it makes the rest of the Hessian: see
+        :func:`tauten.manifold.manifold_curvature`.
+    """
+
+    blocks: Tucker
+    value: float
+    truncated: tuple[float, ...]
+    curvature: Array | None = None
+    correction: Array | float | None = None
+    tensor: Array | None = None
