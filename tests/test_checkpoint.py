@@ -5,6 +5,7 @@ import json
 import random
 import signal
 import time
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 import tauten as tt
 from forks import forks, killed, needs_fork
 from tauten import _files
-from tauten.checkpoint import Checkpoint
+from tauten.checkpoint import Checkpoint, Stage
 from tauten.problem import Problem
 from tauten.robust import Truncate
+from tauten.solver.result import Progress
+from tauten.tucker import Tucker
 
 
 class StoppedError(Exception):
@@ -73,6 +76,17 @@ def test_a_stopped_fit_ends_where_it_would_have(options, count, data, path, monk
     np.testing.assert_allclose(mine, theirs)
     assert getattr(again, "rank_path_", None) == getattr(whole, "rank_path_", None)
     assert not list(path.parent.iterdir())
+
+
+def test_all_numbers_of_a_run_are_kept(path):
+    names = [entry.name for entry in fields(Progress) if entry.type == "float"]
+    numbers = {name: float(i) for i, name in enumerate(names)}
+    theta = Tucker(np.ones(1), [np.ones((2, 1))])
+    file = Checkpoint(path, "of this fit")
+    file.save(Stage(theta, False, progress=Progress([theta], [], **numbers)))
+    found = file.load(np.asarray).progress
+    assert len(numbers) == 4
+    assert {name: getattr(found, name) for name in numbers} == numbers
 
 
 def test_threads_and_memory_may_change_in_between(data, path, monkeypatch):

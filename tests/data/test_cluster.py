@@ -11,11 +11,11 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, wait
 
 import tauten as tt
 from tauten.data import blocks
-from tauten.data.tasks import computed
+from tauten.data.tasks import computed, persisted, places
 
 
 @pytest.fixture(scope="module")
@@ -64,19 +64,34 @@ def test_the_answer_is_the_one_in_memory(client, X, y, expected):
 
 def test_sums_are_added_on_their_worker_before_they_travel(client, y, monkeypatch):
     there, asked = list(client.scheduler_info()["workers"]), []
-    seeds = range(4)
-    made = [client.submit(block, i, workers=there[i % 2], pure=False) for i in seeds]
+    made = [client.submit(block, i, workers=there[i % 2], pure=False) for i in range(4)]
     parts = [da.from_delayed(dask.delayed(b), (250, 10, 10, 10), dtype=float) for b in made]
-    monkeypatch.setattr(
-        blocks, "computed", lambda *tasks: [asked.extend(tasks), computed(*tasks)][1]
-    )
     data = blocks.Blocks(da.concatenate(parts), y, memory=2**20)
+    wait(data._blocks)
+    monkeypatch.setattr(blocks, "computed", lambda task: [asked.append(task), computed(task)][1])
     assert data.map_sum(_count) == [1000]
-    (last,) = asked
-    needs = last.dask.get_all_dependencies()
-    adds = [key for key in needs if key.startswith("tauten-add") and key != last.key]
+    holders = client.who_has(data._blocks)
+    by_worker = {}
+    for i, loaded in enumerate(data._blocks):
+        by_worker.setdefault(holders[loaded.key], set()).add(str(i))
+    needs = asked[0].dask.get_all_dependencies()
+    adds = [key for key in needs if key.startswith("tauten-add") and key != asked[0].key]
     added = [{key.rpartition("-")[2] for key in needs[add]} for add in adds]
-    assert sorted(map(sorted, added)) == [["0", "2"], ["1", "3"]]
+    assert len(by_worker) == 2
+    assert sorted(map(sorted, added)) == sorted(map(sorted, by_worker.values()))
+
+
+def test_where_work_is_that_is_not_done_yet(client):
+    late, done = persisted([dask.delayed(time.sleep)(3), dask.delayed(_count)(_Samples)])
+    wait(done)
+    begin = time.monotonic()
+    assert places([late])[0] is None
+    assert time.monotonic() - begin < 2
+    assert places([done])[0] in client.scheduler_info()["workers"]
+
+
+class _Samples:
+    y = (1.0,)
 
 
 def _count(chunk):

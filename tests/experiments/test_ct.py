@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tauten.experiments import reproduce
 from tauten.experiments.ct import classifiers, evaluate, make_split, pixels, study
 from tauten.experiments.ct_data import Images, load, synthetic
 from tauten.experiments.ct_report import kurtosis_maps, pair_table, score_table
@@ -175,8 +176,20 @@ def test_real_images():
     assert max(shares) < 0.5  # the paper speaks of high kurtosis
 
 
-def test_a_report_on_no_splits(cheap, tmp_path):
+def test_a_report_needs_splits_of_either_kind(cheap, tmp_path):
     images = synthetic(0, positives=40, negatives=50)
-    with pytest.raises(ValueError, match=r"report_only needs splits .*ct\.jsonl; there are none"):
-        study(images, tmp_path, splits=2, seed=0, report_only=True)
+    assert study(images, tmp_path, splits=2, seed=0, report_only=True) is None
+    assert not list(tmp_path.iterdir())
+    study(images, tmp_path, splits=2, seed=0)
+    lines = (tmp_path / "ct.jsonl").read_text().splitlines(keepends=True)
+    random = [line for line in lines if "grouped" not in line and "official" not in line]
+    (tmp_path / "ct.jsonl").write_text("".join(random))  # a run that was stopped
+    assert study(images, tmp_path, splits=2, seed=0, report_only=True) is None
+
+
+def test_a_report_on_images_that_were_not_looked_at(tmp_path):
+    with pytest.raises(ValueError, match=r"report_only needs results of ct in .* Run them first"):
+        reproduce("ct", out=tmp_path, report_only=True)
+    with pytest.raises(ValueError, match="splits must be positive; got 0"):
+        reproduce("ct", out=tmp_path, splits=0)
     assert not list(tmp_path.iterdir())

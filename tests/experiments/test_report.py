@@ -62,7 +62,7 @@ def test_a_report_on_what_was_done_does_no_more(reported, tmp_path, monkeypatch)
     }
     assert "--report-only" in page.read_text()
     assert "--methods" not in page.read_text()
-    few = reproduce("small", replications=200, out=tmp_path, methods=["RGD"], **options)
+    few = reproduce("small", replications=200, out=tmp_path, methods="RGD", **options)
     assert "--tuning paper converged --methods RGD --report-only" in few.read_text()
     with pytest.raises(ValueError, match=r"report_only needs results of small .* Run them first"):
         reproduce("small", out=tmp_path / "nothing", **options)

@@ -56,6 +56,24 @@ def test_a_pilot_is_the_same_in_parts(make_theta, rng, robust, monkeypatch):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
+@pytest.mark.parametrize("direct", [True, False])
+def test_parts_of_responses_with_entries_missing(make_theta, rng, direct, monkeypatch):
+    theta = make_theta((4, 3), (2, 2)).canonical()
+    y = rng.normal(size=(30, 4, 3) if direct else (30, 3))
+    y[rng.random(y.shape) < 0.3] = np.nan
+    X = None if direct else rng.normal(size=(30, 4))
+    design = Direct() if direct else Covariate()
+    problem = Problem(Rows(X, y), Squared(), design, missing=True)
+    robust = Robustifier.get("truncate:tau=0.5").calibrate()
+    whole = problem.pilot(theta)
+    expected = whole.risk(robust), whole.gradients()
+    monkeypatch.setattr(pilot, "PART_SIZE", 7)
+    parts = problem.pilot(theta)
+    assert parts.risk(robust) == pytest.approx(expected[0], rel=1e-9)
+    for found, wanted in zip(parts.gradients(), expected[1], strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
+
+
 def test_losses_are_summed_over_the_entries_that_are_there(make_theta, rng):
     theta, y = make_theta((4, 3), (2, 2)), rng.normal(size=(6, 4, 3))
     y[rng.random(y.shape) < 0.3] = np.nan

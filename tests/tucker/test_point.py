@@ -59,6 +59,8 @@ def test_canonical_point_knows_its_norm(case):
     assert point.canonical().norm() == pytest.approx(np.linalg.norm(full(point)), rel=1e-12)
 
 
+@FEW
+@given(points())
 def test_canonical_core_is_all_orthogonal_and_ordered(case):
     point, _ = case
     core = point.canonical().core

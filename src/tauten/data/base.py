@@ -39,22 +39,18 @@ class Chunk:
     def thin(self, size: int) -> Chunk:
         """At most `size` of the samples, evenly spread."""
         step = math.ceil(self.y.shape[0] / size)
-        if step == 1:
-            return self
-        arrays = (self.X, self.y, self.Z, self.weight)
-        X, y, Z, weight = (None if a is None else a[::step, ...] for a in arrays)
-        return Chunk(X, y, Z, weight, self.start)
+        return self if step == 1 else self._rows(slice(None, None, step))
 
     def parts(self, size: int) -> list[Chunk]:
         """All of the samples, at most `size` in a chunk."""
-        found = []
-        for low in range(0, self.y.shape[0], size):
-            rows = slice(low, low + size)
-            arrays = (self.X, self.y, self.Z, self.weight)
-            X, y, Z, weight = (None if a is None else a[rows, ...] for a in arrays)
-            kept = [(center, norms[rows]) for center, norms in self.kept]
-            found.append(Chunk(X, y, Z, weight, self.start + low, kept))
-        return found
+        n = self.y.shape[0]
+        return [self._rows(slice(low, min(low + size, n))) for low in range(0, n, size)]
+
+    def _rows(self, rows: slice) -> Chunk:
+        arrays = (self.X, self.y, self.Z, self.weight)
+        X, y, Z, weight = (None if a is None else a[rows, ...] for a in arrays)
+        kept = [(center, norms[rows]) for center, norms in self.kept]
+        return Chunk(X, y, Z, weight, self.start + (rows.start or 0), kept)
 
     def norms(self, center: Array | None) -> Array:
         """Norms of the covariates ``X_i - center``; computed once for a centre, then kept."""

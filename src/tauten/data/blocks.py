@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -80,6 +79,7 @@ class Blocks(Samples):
         for name, array in (("y", y), ("covariates", Z)):
             self._check_chunks(name, array)
         parts = zip(*(self._parts(a) for a in (X, y, Z, weight)), strict=True)
+        self._together: list[list[int]] | None = None  # blocks that one worker holds
         self._blocks = self._kept(
             [task("load", i)(_load)(*part, self.starts[i]) for i, part in enumerate(parts)]
         )
@@ -127,19 +127,22 @@ class Blocks(Samples):
             task("sum", i)(_sums)(work, *(data._blocks[i] for data in weighings))
             for i in range(len(self.sizes))
         ]
-        there = [added([sums[i] for i in some]) for some in self._by_worker]
-        return list(computed(added(there))[0])
+        there = [_added([sums[i] for i in some]) for some in self._by_worker()]
+        return list(computed(_added(there))[0])
 
-    @cached_property
     def _by_worker(self) -> list[list[int]]:
         """The blocks that each worker holds: their sums are added there before they travel.
 
-        Where a worker dies later, its blocks are made anew elsewhere, and sums travel further.
+        All at once while some are not loaded yet. Where a worker dies later, its blocks are made
+        anew elsewhere, and their sums travel further.
         """
-        holders: dict[Any, list[int]] = {}
-        for i, holder in enumerate(places(self._blocks)):
-            holders.setdefault(holder, []).append(i)
-        return list(holders.values())
+        if self._together is None:
+            holders = places(self._blocks) if self.keep else [None]
+            if None in holders:
+                return [list(range(len(self.sizes)))]
+            alike = {place: [i for i, p in enumerate(holders) if p == place] for place in holders}
+            self._together = list(alike.values())
+        return self._together
 
     def map_rows(self, fn: Callable[[Chunk], Array]) -> Any:
         """Apply `fn` to each chunk and join what it returns along axis 0: a dask array."""
@@ -188,10 +191,10 @@ class Blocks(Samples):
     def _read_sample(self, rows: range | np.ndarray) -> Chunk:
         rows = np.asarray(rows)
         self.reads.passes += len(rows) / self.n
-        places = np.searchsorted(self.starts, rows, side="right") - 1
+        where = np.searchsorted(self.starts, rows, side="right") - 1
         tasks = [
-            task("pick", int(i))(Rows.take)(self._blocks[i], rows[places == i] - self.starts[i])
-            for i in np.unique(places)
+            task("pick", int(i))(Rows.take)(self._blocks[i], rows[where == i] - self.starts[i])
+            for i in np.unique(where)
         ]
         return _joined(computed(*tasks))
 
@@ -222,7 +225,7 @@ def _each(work: Work, rows: Rows, name: str) -> Any:
     return rows.each(name, work.fn)[0]
 
 
-def added(sums: list[Any]) -> Any:
+def _added(sums: list[Any]) -> Any:
     """A tree of tasks that adds up what tasks find, a few at a time."""
     while len(sums) > 1:
         few = [sums[low : low + FAN_IN] for low in range(0, len(sums), FAN_IN)]

@@ -14,7 +14,8 @@ from .base import Chunk, Samples, add_up
 from .threads import Team
 
 # Samples of a chunk: at most so many, fewer where what factors of three columns project of them
-# would take more bytes than a core's cache, and more where they are small.
+# would take more bytes than a core's cache, and more where they are small, so that a chunk takes
+# longer to read than the calls of numpy that follow.
 CHUNK_ROWS, PROJECTED = 256, 2**19
 SMALL_CHUNK, LARGE_CHUNK = 13_000_000, 2**26  # bytes of X in a chunk, at least and at most
 WORTH_THREADS = 2**24  # bytes of X from which more threads than one pay

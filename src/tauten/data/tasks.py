@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
 from typing import Any
 
 # Of glibc's malloc.h, in bytes: what is free at the end of the heap and kept (M_TRIM_THRESHOLD),
@@ -46,16 +45,9 @@ def computed(*tasks: Any) -> list[Any]:
     """What the tasks find."""
     import dask
 
-    with _loss_told():
-        return list(dask.compute(*tasks))
-
-
-@contextmanager
-def _loss_told() -> Iterator[None]:
-    """Work that a scheduler has lost, said in words."""
     check_scheduler()
     try:
-        yield
+        return list(dask.compute(*tasks))
     except CancelledError as error:
         reason = " ".join(str(error).split()).removesuffix(".")
         raise ConnectionError(
@@ -73,16 +65,16 @@ def persisted(tasks: list[Any]) -> list[Any]:
     return list(dask.persist(*tasks))
 
 
-def places(tasks: list[Any]) -> list[Any]:
-    """The worker that holds what each of the tasks found, if any does: waits for those begun."""
-    client = _client()
-    if not hasattr(client, "who_has"):  # no cluster, so no workers
-        return [None] * len(tasks)
-    from distributed import futures_of, wait
+def places(tasks: list[Any]) -> list[str | None]:
+    """The worker that holds what each of the begun tasks found; None where none does, or not yet.
 
-    with _loss_told():
-        wait(futures_of(tasks))
-        holders = client.who_has(futures_of(tasks))
+    Where to add sums is worth knowing, not worth waiting or failing for.
+    """
+    client = _client()
+    try:
+        holders = client.who_has(tasks) if hasattr(client, "who_has") else {}
+    except OSError:  # the scheduler is gone: whoever needs it will say so
+        holders = {}
     return [min(holders.get(each.key, ()), default=None) for each in tasks]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import exp01, exp02, exp03, exp04, exp05, exp06, exp07, exp08, exp09, exp10
-from .base import PAPER_METHODS, Experiment, Settings
+from .base import OURS, PAPER_METHODS, Experiment, Settings
 from .report import Section, experiment_section, write_report
 from .runner import Callback, results_file, run
 from .store import Results
@@ -27,7 +27,7 @@ def reproduce(
     *,
     reading: str | Sequence[str] = "unit",
     tuning: str | Sequence[str] = "paper",
-    methods: Sequence[str] = PAPER_METHODS,
+    methods: str | Sequence[str] = PAPER_METHODS,
     replications: int = 200,
     seed: int = 0,
     jobs: int = 1,
@@ -50,7 +50,7 @@ def reproduce(
         ``"unit"``, ``"ones"``: of the paper's A*, see :func:`tauten.datasets.truth`.
     tuning : str or sequence of str
         ``"paper"``, its 300 steps of 0.001, or ``"converged"``.
-    methods : sequence of str
+    methods : str or sequence of str
         Of ``"VGD"``, ``"RGD"``, ``"HUB"``; ours, ``"auto"``, always runs.
     replications, seed, jobs : int
     quick : bool
@@ -82,7 +82,7 @@ def reproduce(
     >>> EXPERIMENTS["exp02"].title
     'Experiment 2: dependence on the tail of the noise'
     """
-    chosen = _names(names)
+    chosen, methods = _names(names), _several(methods)
     runs = [
         (name, Settings(r, t, tuple(methods), replications, seed, quick))
         for name in chosen
@@ -104,29 +104,30 @@ def reproduce(
     for results in done:
         if results.begun:
             by_name.setdefault(results.experiment.name, []).append(results)
-    if not by_name and images is None:
-        raise ValueError(
-            f"report_only needs results of {', '.join(chosen)} in {out}, a replication of every "
-            f"cell at least; there are none under these settings. Run them first"
-        )
     sections: list[Section] = [experiment_section(found) for found in by_name.values()]
     if images is not None:
         from .ct import study
 
         few = min(splits, QUICK_SPLITS) if quick else splits
         options |= {"splits": few, "seed": seed, "report_only": report_only}
-        sections.append(study(images, out, **options))
+        sections += filter(None, [study(images, out, **options)])
+    if not sections:
+        raise ValueError(
+            f"report_only needs results of {', '.join(chosen)} in {out}, a replication of every "
+            f"cell or a split of either kind at least; there are none under these settings. Run "
+            f"them first"
+        )
     told: dict[str, object] = {
         "names": ", ".join(chosen),
         "readings": ", ".join(_several(reading)),
         "tunings": ", ".join(_several(tuning)),
-        "methods": ", ".join([*methods, "auto"]),
+        "methods": ", ".join([*(m for m in methods if m != OURS), OURS]),
         "replications": "those that were done" if report_only else replications,
         "report only": report_only,
         "seed": seed,
         "quick": quick,
     }
-    return write_report(out, sections, told, _command(told, jobs, out))
+    return write_report(out, sections, told, _command(told, methods, jobs, out))
 
 
 def _names(names: str | Sequence[str]) -> list[str]:
@@ -143,12 +144,12 @@ def _several(value: str | Iterable[str]) -> list[str]:
     return [value] if isinstance(value, str) else list(value)
 
 
-def _command(told: dict[str, object], jobs: int, out: Path) -> str:
+def _command(told: dict[str, object], methods: Sequence[str], jobs: int, out: Path) -> str:
     parts = [f"tauten reproduce {str(told['names']).replace(',', '')}"]
     parts += [f"--reading {str(told['readings']).replace(',', '')}"]
     parts += [f"--tuning {str(told['tunings']).replace(',', '')}"]
-    methods = str(told["methods"]).split(", ")[:-1]  # ours always runs
-    parts += [] if methods == list(PAPER_METHODS) else [f"--methods {' '.join(methods)}"]
+    few = [method for method in PAPER_METHODS if method in methods]
+    parts += [f"--methods {' '.join(few)}"] if 0 < len(few) < len(PAPER_METHODS) else []
     done = f"--replications {told['replications']}"
     parts += ["--report-only" if told["report only"] else done]
     parts += [f"--seed {told['seed']} --jobs {jobs}"]

@@ -155,7 +155,7 @@ static int read_plan(PyObject *args, Views *views, Plan *plan, void **out, const
     PyErr_SetString(PyExc_ValueError, "sweep: needs a batch of float tensors of order 2 to 16 and a factor per mode");
     return 0;
   }
-  long size = 1, ranks = 1, stride = v->itemsize;
+  long ranks = 1, stride = v->itemsize;
   for (int k = plan->order; k > 0; stride *= v->shape[k--])
     if (v->strides[k] != stride && v->shape[k] > 1) {
       PyErr_SetString(PyExc_ValueError, "sweep: each sample must be contiguous");
@@ -173,11 +173,11 @@ static int read_plan(PyObject *args, Views *views, Plan *plan, void **out, const
       PyErr_Format(PyExc_ValueError, "sweep: factor %d must be a matrix with %ld rows of the type of the batch", k + 1, m->p);
       return 0;
     }
-    m->r = vu->shape[1], m->u = vu->buf, size *= m->p, ranks *= m->r;
+    m->r = vu->shape[1], m->u = vu->buf, ranks *= m->r;
   }
   if (!(out[0] = view(views, PyTuple_GetItem(outs, 0), format, ranks * plan->n, 1)) ||
       !view_optional(views, core, format, ranks, &plan->core) ||
-      !view_optional(views, center, format, size, &plan->center) ||
+      !view_optional(views, center, format, plan->size, &plan->center) ||
       !view_optional(views, scale, format, plan->n, &plan->scale))
     return 0;
   for (int k = 0; plan->partials && k < plan->order; k++) {

@@ -22,8 +22,9 @@ class Gradient:
         For each block, the share of per-sample gradient entries changed after the score was bent.
     curvature : array, optional
         Mean of ``J_iᵀ W_i J_i``: the Gauss-Newton matrix of all blocks, flattened.
-    correction : array or 0.0, optional
-        What the slopes of bent scores and gradients add to it: see :meth:`Kernel.hessian`.
+    correction : array, optional
+        What the slopes of bent scores and gradients add to it, a zero where nothing is bent: see
+        :meth:`Kernel.hessian`.
     tensor : array, optional
         Mean of ``X_i ∘ s_i``, for s_i the bent scores: the gradient with respect to the full
         tensor A. With the point it makes the rest of the Hessian: see

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .problem import Problem
 
 PILOT_SIZE = 2000  # samples that thresholds are chosen from; their quantiles are then good to 2%
-PART_SIZE = 500  # of them at a time: their gradients are then in cache
+PART_SIZE = 500  # of them at a time: gradients of a few hundred parameters are then in cache
 ROUNDING = 1e-10
 
 
@@ -36,8 +36,11 @@ class PilotFit:
         self._problem = problem
         self._plain = replace(problem, robust=Robustifier()).kernel
         self._chunk, self._theta = samples, theta
-        self._parts = samples.parts(PART_SIZE)
         self._lines: dict[tuple[int, bytes], Line] = {}
+
+    @cached_property
+    def _parts(self) -> list[Chunk]:
+        return self._chunk.parts(PART_SIZE)
 
     def _see(self, kernel: Kernel) -> Iterator[Seen]:
         """The samples as a kernel sees them; those that shrink them alike share a sweep."""

@@ -53,15 +53,12 @@ class Line(View):
 
     def rows(self, index: tuple[int, ...]) -> Array:
         """Derivatives of the predictors of one response entry, all blocks flattened."""
-        return self._rows(index) if index else self._jacobian
+        return flat(self.pullback(unit(self.eta[:1, ...], index))) if index else self._jacobian
 
     @cached_property
     def _jacobian(self) -> Array:
         """Those of a response that is a number, which many may ask for."""
-        return self._rows(())
-
-    def _rows(self, index: tuple[int, ...]) -> Array:
-        return flat(self.pullback(unit(self.eta[:1, ...], index)))
+        return flat(self.pullback(unit(self.eta[:1, ...], ())))
 
     @property
     def whole(self) -> bool:

@@ -9,8 +9,8 @@ from ..tucker import Tucker, unfold
 def expected_error(theta: Tucker, slope: Array, moment: Array) -> float:
     """Expected ``‖Â - A‖²_F`` of a robust gradient's zero, at a point in canonical form.
 
-    From the asymptotic covariance of the flattened blocks, ``M⁺ V M⁺ᵀ / n`` along steps that move
-    A, for V / n the covariance of the mean of the bent per-sample gradients and M their slope.
+    From the asymptotic covariance of the flattened blocks, ``M⁺ V M⁺ᵀ`` along steps that move A,
+    for M the `slope` of the mean of the bent per-sample gradients, and V, `moment`, its covariance.
     """
     xp = namespace(theta.core)
     inverse = theta.horizontal(xp.linalg.inv(horizontal_system(theta, slope)))

@@ -134,7 +134,7 @@ class Tucker:
         point = self.orthonormal()
         rotations = [left_singular_vectors(point.core, k, r) for k, r in enumerate(point.rank)]
         turned = point.rotate(rotations)
-        vars(turned)["_norm"] = _size(turned.core)  # known: three decompositions less
+        vars(turned)["_norm"] = _size(turned.core)  # known, without a QR of each factor
         return turned
 
     def balance(self, b: float = 1.0) -> Self:
