@@ -140,8 +140,10 @@ class Blocks(Samples):
             holders = places(self._blocks) if self.keep else [None]
             if None in holders:
                 return [list(range(len(self.sizes)))]
-            alike = {place: [i for i, p in enumerate(holders) if p == place] for place in holders}
-            self._together = list(alike.values())
+            by_holder: dict[str | None, list[int]] = {}
+            for i, holder in enumerate(holders):
+                by_holder.setdefault(holder, []).append(i)
+            self._together = list(by_holder.values())
         return self._together
 
     def map_rows(self, fn: Callable[[Chunk], Array]) -> Any:
