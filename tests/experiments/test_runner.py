@@ -103,7 +103,7 @@ def test_progress_ends_at_the_total_and_tells_the_time_left(tmp_path):
 def test_a_second_process_is_turned_away(tmp_path):
     with results_file(EXPERIMENT, SETTINGS, tmp_path).journal.writing():
         before = content(tmp_path)
-        with pytest.raises(RuntimeError, match="another process is writing"):
+        with pytest.raises(BlockingIOError, match="another process is writing"):
             run(EXPERIMENT, SETTINGS, tmp_path)
         assert content(tmp_path) == before
 

@@ -136,6 +136,6 @@ def _lock(lock: BinaryIO, path: Path) -> None:
 
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        raise RuntimeError(
+        raise BlockingIOError(
             f"another process is writing {path}: wait for it, or choose another folder with out"
         ) from error
