@@ -220,11 +220,14 @@ def test_reasons(name, vectors):
     np.testing.assert_allclose(result.theta.full(), theta.full())
 
 
-def test_relative_change(make_theta):
+def test_relative_change(rng, make_theta):
     old = make_theta((3, 4), (2, 2))
     new = make_theta((3, 4), (2, 2))
     gap, size = np.linalg.norm(new.full() - old.full()), np.linalg.norm(new.full())
     assert relative_change(new, old, gap) == pytest.approx(gap / size)
+    assert relative_change(new, new, new.distance(new)) < 1e-14
+    turned = new.rotate([np.linalg.qr(rng.normal(size=(2, 2)))[0] for _ in range(2)])
+    assert relative_change(turned, new, turned.distance(new)) < 1e-14
 
 
 def test_relative_change_sees_the_vector_coefficients(make_theta):
