@@ -9,7 +9,7 @@ are undecided.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,7 +63,7 @@ class Jeffreys:
         return xp.reshape(xp.stack(spreads, axis=1), eta.shape)
 
 
-def flat(blocks: Iterator[Array]) -> Array:
+def flat(blocks: Iterable[Array]) -> Array:
     """Per-sample blocks flattened side by side; a batch of one is repeated for every sample."""
     parts = [matrix_of(block, 1) for block in blocks]
     xp, n = namespace(*parts), max(part.shape[0] for part in parts)

@@ -81,6 +81,19 @@ def test_sums_are_added_on_their_worker_before_they_travel(client, y, monkeypatc
     assert sorted(map(sorted, added)) == sorted(map(sorted, by_worker.values()))
 
 
+def test_samples_stay_where_they_are(client, y):
+    """dask would rather move a small block than wait for a busy worker."""
+    there = list(client.scheduler_info()["workers"])
+    made = [client.submit(block, i, workers=there[i // 2], pure=False) for i in range(4)]
+    parts = [da.from_delayed(dask.delayed(b), (250, 10, 10, 10), dtype=float) for b in made]
+    data = blocks.Blocks(da.concatenate(parts), y, memory=2**20)
+    wait(data._blocks)
+    before = client.who_has(data._blocks)
+    for _ in range(3):
+        assert data.map_sum(_slow_count) == [1000]
+    assert client.who_has(data._blocks) == before
+
+
 def test_where_work_is_that_is_not_done_yet(client):
     late, done = persisted([dask.delayed(time.sleep)(3), dask.delayed(_count)(_Samples)])
     wait(done)
@@ -95,6 +108,11 @@ class _Samples:
 
 
 def _count(chunk):
+    return [len(chunk.y)]
+
+
+def _slow_count(chunk):
+    time.sleep(0.2)
     return [len(chunk.y)]
 
 

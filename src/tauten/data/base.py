@@ -200,9 +200,13 @@ def rows_within(memory: int, row_bytes: int) -> int:
 
 
 def add_up(rows: Iterable[Sequence[Any]]) -> list[Any]:
-    """Sum of rows, item by item."""
+    """Sum of rows, item by item. The rows stay as they are: others may hold them."""
     rows = iter(rows)
-    total = list(next(rows))
+    total, second = list(next(rows)), next(rows, None)
+    if second is None:
+        return total
+    total = [a + b for a, b in zip(total, second, strict=True)]  # arrays of its own from here on
     for row in rows:
-        total = [a + b for a, b in zip(total, row, strict=True)]
+        for i, item in zip(range(len(total)), row, strict=True):
+            total[i] += item
     return total

@@ -79,7 +79,7 @@ class Blocks(Samples):
         for name, array in (("y", y), ("covariates", Z)):
             self._check_chunks(name, array)
         parts = zip(*(self._parts(a) for a in (X, y, Z, weight)), strict=True)
-        self._together: list[list[int]] | None = None  # blocks that one worker holds
+        self._places: list[str | None] | None = None  # workers that hold the blocks
         self._blocks = self._kept(
             [task("load", i)(_load)(*part, self.starts[i]) for i, part in enumerate(parts)]
         )
@@ -122,29 +122,25 @@ class Blocks(Samples):
     ) -> list[Any]:
         """Several sums in one pass; the weights are where the blocks are."""
         self.reads.passes += 1
-        work = shared(fns)
-        sums = [
-            task("sum", i)(_sums)(work, *(data._blocks[i] for data in weighings))
-            for i in range(len(self.sizes))
-        ]
-        there = [_added([sums[i] for i in some]) for some in self._by_worker()]
-        return list(computed(_added(there))[0])
+        work, places = shared(fns), self._where()
+        by_place: dict[str | None, list[Any]] = {}
+        for i, place in enumerate(places):
+            found = task("sum", i, place)(_sums)(work, *(data._blocks[i] for data in weighings))
+            by_place.setdefault(place, []).append(found)
+        # Sums are added where they are found before they travel.
+        return list(computed(_added([_added(sums) for sums in by_place.values()]))[0])
 
-    def _by_worker(self) -> list[list[int]]:
-        """The blocks that each worker holds: their sums are added there before they travel.
+    def _where(self) -> list[str | None]:
+        """The worker that holds each block; of none while some are not loaded yet.
 
-        All at once while some are not loaded yet. Where a worker dies later, its blocks are made
-        anew elsewhere, and their sums travel further.
+        Where a worker dies later, its blocks are made anew elsewhere, and their sums go further.
         """
-        if self._together is None:
-            holders = places(self._blocks) if self.keep else [None]
-            if None in holders:
-                return [list(range(len(self.sizes)))]
-            by_holder: dict[str | None, list[int]] = {}
-            for i, holder in enumerate(holders):
-                by_holder.setdefault(holder, []).append(i)
-            self._together = list(by_holder.values())
-        return self._together
+        if self._places is None:
+            found = places(self._blocks) if self.keep else []
+            if None in found or not found:
+                return [None] * len(self.sizes)
+            self._places = found
+        return self._places
 
     def map_rows(self, fn: Callable[[Chunk], Array]) -> Any:
         """Apply `fn` to each chunk and join what it returns along axis 0: a dask array."""

@@ -14,15 +14,25 @@ from typing import Any
 MALLOC = {-1: 2**26, -3: 2**25}
 
 
-def task(name: str, i: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make tasks of a function that dask's dashboard shows as ``tauten-name``."""
+def task(
+    name: str, i: int, at: str | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make tasks of a function that dask's dashboard shows as ``tauten-name``.
+
+    They go to the worker `at`, where there is one and it lives: left alone, dask may find it
+    quicker to move a block of samples than to wait for the worker that holds it.
+    """
     import dask
 
     key = f"tauten-{name}-{uuid.uuid4().hex}-{i}"
+    where = {} if at is None else {"workers": [at], "allow_other_workers": True}
 
     def wrap(fn: Callable[..., Any]) -> Callable[..., Any]:
-        make = dask.delayed(fn, pure=False, traverse=False)
-        return lambda *args: make(*args, dask_key_name=key)
+        def make(*args: Any) -> Any:
+            with dask.annotate(**where):
+                return dask.delayed(fn, pure=False, traverse=False)(*args, dask_key_name=key)
+
+        return make
 
     return wrap
 

@@ -16,6 +16,7 @@ from ..losses import Loss
 from ..robust import Robustifier
 from ..robust.base import slope_of
 from ..tucker import Tucker
+from .normal import kept_of, normal_matrices
 from .seen import Line, Seen, View, share_of, total_weight, weighted
 
 
@@ -53,7 +54,7 @@ class Kernel:
         if self.prior is not None:
             pseudo = self.prior.pseudo_observations(self.loss, eta, pullback, share)
         seen = {"y": shrunk.y, "eta": eta, "share": share, "pseudo": pseudo}
-        return Line(**seen, chunk=chunk, pullback=pullback, scale=scale)
+        return Line(**seen, theta=theta, chunk=chunk, pullback=pullback, scale=scale)
 
     def see(self, theta: Tucker, chunk: Chunk) -> Seen:
         """Sweep the samples at a point, and bend their scores."""
@@ -162,14 +163,7 @@ class Kernel:
 
         One for each pair (W, K); no K is one that keeps all.
         """
-        first, totals = pairs[0][0], [0.0] * len(pairs)
-        for index in np.ndindex(*first.shape[1:]):
-            rows = line.rows(index)
-            shape = (first.shape[0], rows.shape[1])
-            rows = namespace(rows).broadcast_to(rows, shape)  # in PCA all share one
-            for j, (weight, kept) in enumerate(pairs):
-                left = _kept(rows * column(weight[(..., *index)], 2), kept)
-                totals[j] = totals[j] + left.T @ rows
+        totals = normal_matrices(line, pairs)
         if not self.loss.one_hot:
             return totals
         coupled = zip(totals, pairs, strict=True)
@@ -194,7 +188,7 @@ class Kernel:
         for index in np.ndindex(*weight.shape[1:-1]):
             group = sum(unit(weight[:1, ...], (*index, c)) for c in range(weight.shape[-1]))
             left = flat(line.pullback(weight * right * group))
-            total = total + _kept(left, kept).T @ flat(line.pullback(p * group))
+            total = total + kept_of(left, kept).T @ flat(line.pullback(p * group))
         return total
 
     def scatter(self, seen: Seen) -> list[Any]:
@@ -237,10 +231,6 @@ class Kernel:
             return weight
         block = (chunk.start + np.arange(m)) % n_blocks
         return weight * like(block == np.arange(n_blocks)[:, None], chunk.y)
-
-
-def _kept(rows: Array, kept: Array | None) -> Array:
-    return rows if kept is None else kept * rows
 
 
 def _matmul_rows(matrix: Array, array: Array) -> Array:

@@ -11,6 +11,7 @@ from ..data import Chunk, Samples
 from ..designs import Pullback
 from ..jeffreys import flat, unit
 from ..robust import Robustifier
+from ..tucker import Tucker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,8 @@ class Line(View):
 
     Attributes
     ----------
+    theta : Tucker
+        The point.
     chunk : Chunk
     pullback : callable
         From scores to per-sample gradients: see :meth:`tauten.designs.Covariate.linearise`.
@@ -47,17 +50,14 @@ class Line(View):
         Factors that shrink each X_i.
     """
 
+    theta: Tucker
     chunk: Chunk
     pullback: Pullback
     scale: Array | None = None
 
-    def rows(self, index: tuple[int, ...]) -> Array:
-        """Derivatives of the predictors of one response entry, all blocks flattened."""
-        return flat(self.pullback(unit(self.eta[:1, ...], index))) if index else self._jacobian
-
     @cached_property
-    def _jacobian(self) -> Array:
-        """Those of a response that is a number, which many may ask for."""
+    def jacobian(self) -> Array:
+        """Derivatives of the predictors of responses that are numbers, all blocks flattened."""
         return flat(self.pullback(unit(self.eta[:1, ...], ())))
 
     @property
