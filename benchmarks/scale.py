@@ -11,8 +11,9 @@
 
 `disk` fits X of `size` bytes in a process whose address space is too small to hold it; its time is
 compared with reading the file as often. `dask` compares two worker processes with one, and both
-with a fit in memory. `traffic` weighs what a pass moves. `scheduler` times passes of 1,000 empty
-tasks.
+with a fit in memory; and, as the limit of the machine, Newton passes of one block in two processes
+at once, which know nothing of each other, with those in one. `traffic` weighs what a pass moves.
+`scheduler` times passes of 1,000 empty tasks.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ import tauten as tt
 SHAPE, CHUNK = (20, 20, 20), 128
 RANK, LARGE_RANK = 3, 8  # of a fit; the latter of a point of a thousand parameters
 TURNS = 3
+LIMIT, ROBUST = 5.0, tt.robust.Truncate()  # seconds of passes, and what they bend
 
 
 def write(path: Path, size: float) -> int:
@@ -121,6 +123,31 @@ def on_workers(shape: tuple[int, ...], blocks: int):
     return X
 
 
+def alone(shape: tuple[int, ...], of_y: tuple[int, ...], rank: int) -> float:
+    """Middle of the seconds of Newton passes over one block, for some seconds."""
+    X = block(0, shape)
+    theta = tt.datasets.truth((*shape[1:], *of_y), rank, reading="random", rng=0)
+    y = np.random.default_rng(1).standard_t(2, size=(len(X), *of_y))
+    rows = tt.data.Rows(X, y, threads=1)
+    problem = tt.problem.Problem(rows, tt.losses.Squared(), tt.designs.Covariate(), ROBUST)
+    problem, times, end = problem.calibrate(theta), [], time.perf_counter() + LIMIT
+    with tt.data.threads.BLAS.single():
+        while time.perf_counter() < end or len(times) < TURNS:
+            times.append(seconds(lambda: problem.gradient(theta, curvature=True)))
+    return float(np.median(times))
+
+
+def limit(client, *case) -> float:
+    """How many times as fast as one process two are that share nothing but the machine."""
+    workers = list(client.scheduler_info()["workers"])
+
+    def slowest(some: list[str]) -> float:
+        work = [client.submit(alone, *case, workers=worker, pure=False) for worker in some]
+        return max(client.gather(work))
+
+    return 2 * slowest(workers[:1]) / slowest(workers)
+
+
 def on_dask(n: int, side: int, rank: int, responses: int, blocks: int) -> None:
     """The default fit in memory, on one worker process and on two, in turn; least times."""
     from distributed import Client
@@ -147,6 +174,7 @@ def on_dask(n: int, side: int, rank: int, responses: int, blocks: int) -> None:
                     times[workers].append(seconds(lambda there=samples: fit(there)))
                     del samples
             print(f"turn {turn + 1}:", {k: round(t[-1], 2) for k, t in times.items()}, flush=True)
+        most = limit(clients[1], shape, of_y, rank)
     coefs, passes = zip(*found, strict=True)
     apart = max(float(np.abs(coef - coefs[0]).max()) for coef in coefs)
     memory, one, two = (min(t) for t in times.values())
@@ -155,6 +183,7 @@ def on_dask(n: int, side: int, rank: int, responses: int, blocks: int) -> None:
     print(f"largest difference of A {apart:.1e}")
     print(f"in memory, {tt.data.available_threads()} thread(s): {memory:.2f} s")
     print(f"2 workers against 1: {two:.2f} s and {one:.2f} s, {one / two:.2f} times as fast")
+    print(f"2 processes that share nothing, Newton passes: {most:.2f} times as fast as one")
     print(f"dask (2 workers) against memory: {two / memory:.2f} times the time")
 
 

@@ -1,5 +1,6 @@
 """Normal matrices against their definition, with derivatives by finite differences."""
 
+import array_api_strict
 import numpy as np
 import pytest
 
@@ -19,7 +20,18 @@ CASES = {  # shapes of the covariates and of the response, ranks, vector covaria
     "matrix": ((3,), (4, 3), (2, 2, 2), 0),
     "matrix, vector": ((3,), (4, 2), (2, 2, 2), 2),
     "PCA": (None, (3, 4, 2), (2, 3, 2), 0),
+    "one entry": ((4, 2), (1,), (2, 2, 2), 1),
+    "more columns than entries": ((4,), (2,), (3, 3), 1),
+    "number as covariate": ((), (3, 4), (2, 2), 1),
 }
+
+
+@pytest.fixture(params=["numpy", "torch", "strict"])
+def make(request):
+    """Make an array of a library."""
+    if request.param == "torch":
+        return pytest.importorskip("torch").from_numpy
+    return np.asarray if request.param == "numpy" else array_api_strict.asarray
 
 
 def derivatives(design, theta, X, Z):
@@ -38,21 +50,37 @@ def derivatives(design, theta, X, Z):
     return np.broadcast_to(J, (N, *J.shape[1:]))
 
 
-@pytest.mark.parametrize("deficient", [False, True], ids=["", "columns of U alike"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("case", CASES)
-def test_normal_matrices_are_their_definition(case, deficient, rng, make_theta):
+def test_normal_matrices_are_their_definition(case, make, dtype, rng, make_theta):
     of_x, of_y, rank, c = CASES[case]
     theta = make_theta((*(of_x or ()), *of_y), rank, linear=(c, *of_y) if c else None)
-    if deficient:
-        theta.factors[-1][:, 1] = theta.factors[-1][:, 0]
+    check(theta, case, lambda array: make(np.asarray(array, dtype)), rng)
+
+
+@pytest.mark.parametrize("case", ["vector, vector", "matrix", "PCA"])
+def test_columns_of_a_factor_may_be_alike(case, rng, make_theta):
+    of_x, of_y, rank, c = CASES[case]
+    theta = make_theta((*(of_x or ()), *of_y), rank, linear=(c, *of_y) if c else None)
+    theta.factors[-1][:, 1] = theta.factors[-1][:, 0]
+    check(theta, case, np.asarray, rng)
+
+
+def check(theta, case, make, rng):
+    of_x, of_y, _, c = CASES[case]
     X = None if of_x is None else rng.normal(size=(N, *of_x))
     Z = rng.normal(size=(N, c)) if c else None
-    y, design = rng.normal(size=(N, *of_y)), Covariate() if of_x else Direct()
-    line = Kernel(Squared(), design, Robustifier()).linearise(theta, Chunk(X, y, Z, None, 0))
+    y, design = rng.normal(size=(N, *of_y)), Direct() if of_x is None else Covariate()
     J = derivatives(design, theta, X, Z)
     W, K = rng.normal(size=y.shape), rng.random((N, J.shape[-1]))
+    chunk = Chunk(*(None if a is None else make(a) for a in (X, y, Z)), None, 0)
+    there = theta.with_blocks([make(block) for block in theta.blocks])
+    line = Kernel(Squared(), design, Robustifier()).linearise(there, chunk)
     pairs = [(W, None), (W, K), (W**2, K)]
-    for (weight, kept), mine in zip(pairs, normal_matrices(line, pairs), strict=True):
+    given = [(make(weight), None if kept is None else make(kept)) for weight, kept in pairs]
+    for (weight, kept), mine in zip(pairs, normal_matrices(line, given), strict=True):
+        assert mine.dtype == chunk.y.dtype
         left = J if kept is None else kept[:, None, :] * J
         expected = np.einsum("iqa,iq,iqb->ab", left, weight.reshape(N, -1), J)
-        np.testing.assert_allclose(mine, expected, rtol=1e-10, atol=1e-10)
+        tol = 1e-10 if np.asarray(mine).dtype == np.float64 else 1e-4
+        np.testing.assert_allclose(np.asarray(mine), expected, rtol=tol, atol=tol)

@@ -79,7 +79,6 @@ class Blocks(Samples):
         for name, array in (("y", y), ("covariates", Z)):
             self._check_chunks(name, array)
         parts = zip(*(self._parts(a) for a in (X, y, Z, weight)), strict=True)
-        self._places: list[str | None] | None = None  # workers that hold the blocks
         self._blocks = self._kept(
             [task("load", i)(_load)(*part, self.starts[i]) for i, part in enumerate(parts)]
         )
@@ -122,25 +121,21 @@ class Blocks(Samples):
     ) -> list[Any]:
         """Several sums in one pass; the weights are where the blocks are."""
         self.reads.passes += 1
-        work, places = shared(fns), self._where()
-        by_place: dict[str | None, list[Any]] = {}
-        for i, place in enumerate(places):
-            found = task("sum", i, place)(_sums)(work, *(data._blocks[i] for data in weighings))
-            by_place.setdefault(place, []).append(found)
+        work = shared(fns)
+        by_holder: dict[str | None, list[Any]] = {}
+        for i, holder in enumerate(self._holders()):
+            found = task("sum", i, holder)(_sums)(work, *(data._blocks[i] for data in weighings))
+            by_holder.setdefault(holder, []).append(found)
         # Sums are added where they are found before they travel.
-        return list(computed(_added([_added(sums) for sums in by_place.values()]))[0])
+        return list(computed(_added([_added(sums) for sums in by_holder.values()]))[0])
 
-    def _where(self) -> list[str | None]:
-        """The worker that holds each block; of none while some are not loaded yet.
+    def _holders(self) -> list[str | None]:
+        """The worker that holds each block: asked for each pass, as blocks move and workers die.
 
-        Where a worker dies later, its blocks are made anew elsewhere, and their sums go further.
+        None of all while some are not loaded yet.
         """
-        if self._places is None:
-            found = places(self._blocks) if self.keep else []
-            if None in found or not found:
-                return [None] * len(self.sizes)
-            self._places = found
-        return self._places
+        found = places(self._blocks) if self.keep else []
+        return [None] * len(self.sizes) if None in found or not found else found
 
     def map_rows(self, fn: Callable[[Chunk], Array]) -> Any:
         """Apply `fn` to each chunk and join what it returns along axis 0: a dask array."""
@@ -149,11 +144,14 @@ class Blocks(Samples):
         check_scheduler()  # what is made here may be computed elsewhere
         self.reads.passes += 1
         work, like = shared(fn), self._one(fn)
+        parts = zip(self.sizes, self._blocks, self._holders(), strict=True)
         blocks = [
             da.from_delayed(
-                task("rows", i)(_rows)(work, block), (size, *like.shape[1:]), dtype=like.dtype
+                task("rows", i, holder)(_rows)(work, block),
+                (size, *like.shape[1:]),
+                dtype=like.dtype,
             )
-            for i, (size, block) in enumerate(zip(self.sizes, self._blocks, strict=True))
+            for i, (size, block, holder) in enumerate(parts)
         ]
         return da.concatenate(blocks, axis=0)
 
@@ -169,8 +167,8 @@ class Blocks(Samples):
     def each(self, name: str, fn: Callable[[Array], Any]) -> list[Any]:
         """Apply `fn` to each block's ``y`` or ``Z``, on the workers."""
         work = shared(fn)
-        tasks = [task("each", i)(_each)(work, b, name) for i, b in enumerate(self._blocks)]
-        return computed(*tasks)
+        parts = enumerate(zip(self._blocks, self._holders(), strict=True))
+        return computed(*(task("each", i, at)(_each)(work, b, name) for i, (b, at) in parts))
 
     def reweight(self, weight: Array) -> Blocks:
         """Return the same samples with other weights; the blocks stay where they are."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
-from .._array import Array, column, like, namespace, product, reshape
+from .._array import Array, column, like, matrix_of, namespace, product, reshape
 from ..data.base import add_up
 from ..jeffreys import flat, unit
 from .seen import Line
@@ -29,8 +31,8 @@ def normal_matrices(line: Line, pairs: list[tuple[Array, Array | None]]) -> list
         return [kept_of(rows * column(weight, 2), kept).T @ rows for weight, kept in pairs]
 
     def matrices(at: tuple[int, ...]) -> list[Array]:
-        part = Slice(line, at)
-        return [part.matrix(weight[(slice(None), *at)], kept) for weight, kept in pairs]
+        part, here = Slice(line, at), (slice(None), *at, slice(None))
+        return [part.matrix(weight[here], kept) for weight, kept in pairs]
 
     return add_up(map(matrices, np.ndindex(*line.eta.shape[1:-1])))
 
@@ -50,61 +52,85 @@ class Slice:
 
     def matrix(self, weight: Array, kept: Array | None) -> Array:
         """The matrix of these entries, for weights (n, p)."""
-        xp, basis, n = namespace(weight), self.basis, weight.shape[0]
-        p, r = basis.shape
+        xp, q, n = namespace(weight), self.basis, weight.shape[0]
         seen = xp.broadcast_to(self.seen, (n, *self.seen.shape[1:]))
         own = xp.broadcast_to(self.own, (n, self.own.shape[1]))
-        size = seen.shape[2]
-        front, back = (None, None) if kept is None else (kept[:, None, :size], kept[:, None, size:])
-        pairs = product(weight, reshape(basis[:, :, None] * basis[:, None, :], (p, r * r)), (r, r))
-        there = weight[:, None, :, None] * own[:, None, None, :]
-        through = self.placed(there * basis.T[None, :, :, None])
-        alone = _summed(kept_of(self.placed(there), back), own[:, None, :])
-        top = [_summed(kept_of(pairs @ seen, front), seen), _summed(kept_of(seen, front), through)]
-        bottom = [_summed(kept_of(through, back), seen), self._at_same_places(alone)]
+        here = weight[:, :, None] * own[:, None, :]
+        kept_seen = kept_here = None
+        if kept is not None:
+            size = seen.shape[2]
+            kept_seen, kept_here = kept[:, None, :size], self._picked(kept[:, size:])
+        squares = reshape(q[:, :, None] * q[:, None, :], (q.shape[0], q.shape[1] ** 2))
+        inner = product(weight, squares, (q.shape[1], q.shape[1]))  # Σ_q W_iq Q_qs Q_qt
+        across = self._across(kept_of(seen, kept_seen), here)
+        here = kept_of(here, kept_here)
+        back = across if kept is None else self._across(seen, here)
+        top = [_summed(kept_of(inner @ seen, kept_seen), seen), across]
+        bottom = [back.T, self._at_same_places(here, own)]
         return xp.concat([xp.concat(top, axis=1), xp.concat(bottom, axis=1)], axis=0)
 
-    @cached_property
+    @property
     def basis(self) -> Array:
         """Q (p, r)."""
-        u = self.line.theta.factors[-1]
-        return namespace(u).linalg.qr(u)[0]
+        return self.line.theta.bases[-1]
 
     @cached_property
     def seen(self) -> Array:
         """Rows B_is (n, r, D'), of the blocks that see the response through U alone."""
         columns, order = self.basis.T, self.line.theta.order
-        rows = [flat(self._pulled(columns[s, :])[:order]) for s in range(columns.shape[0])]
+        rows = [flat(islice(self._pulled(columns[s, :]), order)) for s in range(columns.shape[0])]
         return namespace(columns).stack(rows, axis=1)
 
     @cached_property
     def own(self) -> Array:
         """Rows o_i (n, t), of the others."""
         first = like(np.eye(1, self.line.eta.shape[-1])[0], self.line.eta)
-        last, *linear = self._pulled(first)[self.line.theta.order :]
-        return flat([last[:, 0, :], *(z[(slice(None), slice(None), *self.at, 0)] for z in linear)])
+        last = next(islice(self._pulled(first), self.line.theta.order, None))[:, 0, :]
+        return last if self.line.Z is None else flat([last, self.line.Z])
 
-    def _pulled(self, vector: Array) -> list[Array]:
+    def _pulled(self, vector: Array) -> Iterator[Array]:
         """Gradients of a score with a vector here, and zeros elsewhere."""
-        here = unit(self.line.eta[:1, ..., 0], self.at)
-        return list(self.line.pullback(here[..., None] * vector))
+        return self.line.pullback(self._here[..., None] * vector)
 
-    def placed(self, rows: Array) -> Array:
+    @property
+    def _here(self) -> Array:
+        """One at this place, zero at the others."""
+        return unit(self.line.eta[:1, ..., 0], self.at)
+
+    def _across(self, seen: Array, here: Array) -> Array:
+        """``Σ_i Σ_s B_is Q_qs h_iq`` (D', D - D'), for entries h (n, p, t) of the other blocks."""
+        _, r, size = seen.shape
+        each = matrix_of(seen, 1).T @ matrix_of(here, 1)
+        each = reshape(each, (r, size, *here.shape[1:])) * self.basis.T[:, None, :, None]
+        return self._placed(namespace(each).sum(each, axis=0))
+
+    def _at_same_places(self, here: Array, own: Array) -> Array:
+        """``Σ_i h_iq o_iᵀ`` (D - D', D - D'): what is at place q meets nothing but itself."""
+        xp, (_, p, t) = namespace(here), here.shape
+        each = reshape(matrix_of(here, 1).T @ own, (p, t, 1, t))
+        rows = self._placed(each * like(np.eye(p), here)[:, None, :, None])
+        return self._placed(xp.moveaxis(rows, -1, 0)).T
+
+    def _placed(self, entries: Array) -> Array:
         """Entries (..., p, t) where the other blocks have them, flattened: (..., D - D')."""
-        xp, r = namespace(rows), self.line.theta.rank[-1]
-        *lead, p, t = rows.shape
-        parts = [reshape(rows[..., :r], (*lead, p * r))]
+        xp, r = namespace(entries), self.line.theta.rank[-1]
+        *lead, p, t = entries.shape
+        parts = [reshape(entries[..., :r], (*lead, p * r))]
         if t > r:
-            here = reshape(unit(self.line.eta[:1, ..., 0], self.at), (-1, 1))
-            linear = xp.moveaxis(rows[..., r:], -1, -2)[..., :, None, :] * here
+            here = reshape(self._here, (-1, 1))
+            linear = xp.moveaxis(entries[..., r:], -1, -2)[..., :, None, :] * here
             parts.append(reshape(linear, (*lead, math.prod(linear.shape[-3:]))))
         return xp.concat(parts, axis=-1)
 
-    def _at_same_places(self, rows: Array) -> Array:
-        """Products (D - D', t) of flattened entries with o, in the columns of their own places."""
-        each = like(np.eye(self.basis.shape[0]), rows)
-        places = self.placed(each[:, :, None] * namespace(rows).ones_like(self.own[:1, :]))
-        return self.placed(rows[:, None, :] * places.T[:, :, None])
+    def _picked(self, entries: Array) -> Array:
+        """Of flattened entries (n, D - D') of the other blocks those here: (n, p, t)."""
+        xp, (n, _), (p, r) = namespace(entries), entries.shape, self.line.theta.factors[-1].shape
+        last = reshape(entries[:, : p * r], (n, p, r))
+        if self.line.Z is None:
+            return last
+        linear = reshape(entries[:, p * r :], (n, self.line.Z.shape[1], *self.line.eta.shape[1:]))
+        linear = linear[(slice(None), slice(None), *self.at, slice(None))]
+        return xp.concat([last, xp.moveaxis(linear, 1, 2)], axis=2)
 
 
 def kept_of(rows: Array, kept: Array | None) -> Array:
@@ -114,5 +140,5 @@ def kept_of(rows: Array, kept: Array | None) -> Array:
 
 def _summed(left: Array, right: Array) -> Array:
     """``Σ leftᵀ right`` over all axes but the last."""
-    flattened = (reshape(x, (math.prod(x.shape[:-1]), x.shape[-1])) for x in (left, right))
-    return next(flattened).T @ next(flattened)
+    rows = math.prod(left.shape[:-1])
+    return reshape(left, (rows, left.shape[-1])).T @ reshape(right, (rows, right.shape[-1]))

@@ -53,8 +53,17 @@ class Kernel:
         pseudo = None
         if self.prior is not None:
             pseudo = self.prior.pseudo_observations(self.loss, eta, pullback, share)
-        seen = {"y": shrunk.y, "eta": eta, "share": share, "pseudo": pseudo}
-        return Line(**seen, theta=theta, chunk=chunk, pullback=pullback, scale=scale)
+        return Line(
+            y=shrunk.y,
+            eta=eta,
+            share=share,
+            pseudo=pseudo,
+            theta=theta,
+            chunk=chunk,
+            pullback=pullback,
+            scale=scale,
+            Z=shrunk.Z,
+        )
 
     def see(self, theta: Tucker, chunk: Chunk) -> Seen:
         """Sweep the samples at a point, and bend their scores."""

@@ -48,12 +48,15 @@ class Line(View):
         From scores to per-sample gradients: see :meth:`tauten.designs.Covariate.linearise`.
     scale : array (n,), optional
         Factors that shrink each X_i.
+    Z : array (n, c), optional
+        Vector covariates, shrunk like X.
     """
 
     theta: Tucker
     chunk: Chunk
     pullback: Pullback
     scale: Array | None = None
+    Z: Array | None = None
 
     @cached_property
     def jacobian(self) -> Array:

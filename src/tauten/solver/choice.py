@@ -25,8 +25,9 @@ def solver_for(solver: str | Solver, problem: Problem, theta: Tucker) -> Solver:
 
 def choose(problem: Problem, theta: Tucker) -> Solver:
     """Return Newton while its matrix is quickly formed and factored, else whitened descent."""
-    responses = math.prod(problem.data.y.shape[1:])
-    if problem.data.X is None or theta.d_eff > LARGEST or responses * theta.d_eff**2 > WORK:
+    y = problem.data.y
+    columns = math.prod(y.shape[1:-1]) * theta.rank[-1] if y.ndim > 1 else 1  # of problem.normal
+    if problem.data.X is None or theta.d_eff > LARGEST or columns * theta.d_eff**2 > WORK:
         return ScaledDescent()
     return Newton(n_iter=BUDGET) if problem.loss.residual else Newton()
 

@@ -174,7 +174,7 @@ class Tucker:
             high = low + math.prod(block.shape)
             part = columns[low:high, :]
             if 1 <= k <= self.order:
-                q = self._bases[k - 1]
+                q = self.bases[k - 1]
                 wide = xp.reshape(part, (block.shape[0], -1))
                 part = xp.reshape(wide - q @ (q.T @ wide), part.shape)
             parts.append(part)
@@ -182,7 +182,7 @@ class Tucker:
         return xp.concat(parts, axis=0)
 
     @cached_property
-    def _bases(self) -> list[Array]:
+    def bases(self) -> list[Array]:
         """Orthonormal bases of the factors' column spaces."""
         return [namespace(u).linalg.qr(u)[0] for u in self.factors]
 
