@@ -95,6 +95,17 @@ def test_error_grows(growth, runs, verdict, rng):
     assert claim("exp03", "error grows with θ₀").judge(Sample(errors)).verdict == verdict
 
 
+def test_error_grows_in_a_run_that_was_stopped(rng):
+    """Cells have what was done by then: those of all count."""
+    errors, whole = {}, {}
+    for angle in ("0", "1"):
+        for runs, n in zip((3, 5), (100, 200), strict=True):
+            found = np.exp(rng.normal(size=runs))
+            errors["panel", angle, n, "RGD"], whole["panel", angle, n, "RGD"] = found, found[:3]
+    grows = claim("exp03", "error grows with θ₀")
+    assert grows.judge(Sample(errors)) == grows.judge(Sample(whole))
+
+
 def compared(rng, logs, runs=100):
     """Errors of the methods on the same data sets: what they share must not matter."""
     errors = {}

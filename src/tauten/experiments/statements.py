@@ -156,13 +156,17 @@ def convergence() -> tuple[Claim, ...]:
 def _grows(sample: Sample) -> Iterator[Quantity]:
     for panel in sample.panels:
         angles, xs = sample.series(panel), sample.xs(panel)
-        logs = {
-            s: np.mean([sample.log_error(panel, s, x, METHOD) for x in xs], axis=0) for s in angles
-        }
+        logs = {s: _averaged([sample.log_error(panel, s, x, METHOD) for x in xs]) for s in angles}
         for small, large in itertools.pairwise(angles):
             line = fit_line([0, 1], [logs[small], logs[large]])
             label = f"{panel}: log error at θ₀ = {large} less that at {small}"
             yield Quantity(label, line.slope, line.stderr, low=0.0, df=line.df)
+
+
+def _averaged(logs: list[np.ndarray]) -> np.ndarray:
+    """Means over cells, of replications that all have: a run that was stopped left some short."""
+    least = min(map(len, logs))
+    return np.mean([log[:least] for log in logs], axis=0)
 
 
 def local_moments() -> tuple[Claim, ...]:
