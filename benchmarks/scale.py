@@ -6,6 +6,7 @@
     python benchmarks/scale.py dask --n 20000 --side 20 --rank 8
     python benchmarks/scale.py dask --n 20000 --side 30 --responses 10
     python benchmarks/scale.py dask --n 100000 --side 30 --responses 10 --blocks 16
+    python benchmarks/scale.py dask --n 100000 --side 30 --responses 10 --rank 5 --blocks 16
     python benchmarks/scale.py traffic
     python benchmarks/scale.py scheduler
 

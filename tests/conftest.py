@@ -42,6 +42,18 @@ def make_theta(rng: np.random.Generator) -> Callable[..., Tucker]:
 
 
 @pytest.fixture
+def make(request: pytest.FixtureRequest) -> Callable[[np.ndarray], Any]:
+    """Make an array of the library that a test's parameter names."""
+    if request.param == "numpy":
+        return np.asarray
+    if request.param == "torch":
+        return pytest.importorskip("torch").from_numpy
+    import array_api_strict
+
+    return array_api_strict.asarray
+
+
+@pytest.fixture
 def make_y(rng: np.random.Generator) -> Callable[..., np.ndarray]:
     """Draw responses of a shape that lie in the domain of a loss."""
 

@@ -62,12 +62,18 @@ def test_the_answer_is_the_one_in_memory(client, X, y, expected):
     np.testing.assert_allclose(fit(X, y), expected, rtol=0, atol=1e-8)
 
 
-def test_sums_are_added_on_their_worker_before_they_travel(client, y, monkeypatch):
-    there, asked = list(client.scheduler_info()["workers"]), []
-    made = [client.submit(block, i, workers=there[i % 2], pure=False) for i in range(4)]
+def loaded_at(client, workers, y):
+    """Samples whose blocks are loaded, each on a worker given by its number."""
+    there = list(client.scheduler_info()["workers"])
+    made = [client.submit(block, i, workers=there[w], pure=False) for i, w in enumerate(workers)]
     parts = [da.from_delayed(dask.delayed(b), (250, 10, 10, 10), dtype=float) for b in made]
     data = blocks.Blocks(da.concatenate(parts), y, memory=2**20)
     wait(data._blocks)
+    return data
+
+
+def test_sums_are_added_on_their_worker_before_they_travel(client, y, monkeypatch):
+    data, asked = loaded_at(client, [0, 1, 0, 1], y), []
     monkeypatch.setattr(blocks, "computed", lambda task: [asked.append(task), computed(task)][1])
     assert data.map_sum(_count) == [1000]
     holders = client.who_has(data._blocks)
@@ -83,11 +89,7 @@ def test_sums_are_added_on_their_worker_before_they_travel(client, y, monkeypatc
 
 def test_samples_stay_where_they_are(client, y):
     """dask would rather move a small block than wait for a busy worker."""
-    there = list(client.scheduler_info()["workers"])
-    made = [client.submit(block, i, workers=there[i // 2], pure=False) for i in range(4)]
-    parts = [da.from_delayed(dask.delayed(b), (250, 10, 10, 10), dtype=float) for b in made]
-    data = blocks.Blocks(da.concatenate(parts), y, memory=2**20)
-    wait(data._blocks)
+    data = loaded_at(client, [0, 0, 1, 1], y)
     before = client.who_has(data._blocks)
     for _ in range(3):
         assert data.map_sum(_slow_count) == [1000]

@@ -1,6 +1,5 @@
 """Normal matrices against their definition, with derivatives by finite differences."""
 
-import array_api_strict
 import numpy as np
 import pytest
 
@@ -26,12 +25,10 @@ CASES = {  # shapes of the covariates and of the response, ranks, vector covaria
 }
 
 
-@pytest.fixture(params=["numpy", "torch", "strict"])
-def make(request):
-    """Make an array of a library."""
-    if request.param == "torch":
-        return pytest.importorskip("torch").from_numpy
-    return np.asarray if request.param == "numpy" else array_api_strict.asarray
+@pytest.fixture
+def theta(case, make_theta):
+    of_x, of_y, rank, c = CASES[case]
+    return make_theta((*(of_x or ()), *of_y), rank, linear=(c, *of_y) if c else None)
 
 
 def derivatives(design, theta, X, Z):
@@ -51,17 +48,14 @@ def derivatives(design, theta, X, Z):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("make", ["numpy", "torch", "strict"], indirect=True)
 @pytest.mark.parametrize("case", CASES)
-def test_normal_matrices_are_their_definition(case, make, dtype, rng, make_theta):
-    of_x, of_y, rank, c = CASES[case]
-    theta = make_theta((*(of_x or ()), *of_y), rank, linear=(c, *of_y) if c else None)
+def test_normal_matrices_are_their_definition(case, theta, make, dtype, rng):
     check(theta, case, lambda array: make(np.asarray(array, dtype)), rng)
 
 
 @pytest.mark.parametrize("case", ["vector, vector", "matrix", "PCA"])
-def test_columns_of_a_factor_may_be_alike(case, rng, make_theta):
-    of_x, of_y, rank, c = CASES[case]
-    theta = make_theta((*(of_x or ()), *of_y), rank, linear=(c, *of_y) if c else None)
+def test_columns_of_a_factor_may_be_alike(case, theta, rng):
     theta.factors[-1][:, 1] = theta.factors[-1][:, 0]
     check(theta, case, np.asarray, rng)
 

@@ -92,7 +92,7 @@ class Slice:
         """Gradients of a score with a vector here, and zeros elsewhere."""
         return self.line.pullback(self._here[..., None] * vector)
 
-    @property
+    @cached_property
     def _here(self) -> Array:
         """One at this place, zero at the others."""
         return unit(self.line.eta[:1, ..., 0], self.at)
