@@ -87,6 +87,25 @@ def test_sums_are_added_on_their_worker_before_they_travel(client, y, monkeypatc
     assert sorted(map(sorted, added)) == sorted(map(sorted, by_worker.values()))
 
 
+def test_work_asks_for_the_worker_that_holds_its_block(client, y, monkeypatch):
+    """A wish: another worker does it where that one is gone."""
+    data, made = loaded_at(client, [0, 0, 1, 0], y), []
+    monkeypatch.setattr(blocks, "computed", lambda *tasks: made.extend(tasks) or computed(*tasks))
+    data.map_sum(_count)
+    data.each("y", len)
+    made.append(data.map_rows(lambda chunk: chunk.y))
+    layers = {name: layer for task in made for name, layer in task.dask.layers.items()}
+    holders = client.who_has(data._blocks)
+    for name in ("sum", "each", "rows"):
+        wishes = {
+            int(key.rpartition("-")[2]): layer.annotations
+            for key, layer in layers.items()
+            if key.startswith(f"tauten-{name}-")
+        }
+        for i, loaded in enumerate(data._blocks):
+            assert wishes[i] == {"workers": [*holders[loaded.key]], "allow_other_workers": True}
+
+
 def test_samples_stay_where_they_are(client, y):
     """dask would rather move a small block than wait for a busy worker."""
     data = loaded_at(client, [0, 0, 1, 1], y)
