@@ -44,8 +44,16 @@ def fails_to_fit(data, match):
     assert not hasattr(model, "coef_")
 
 
+def kill_once_work_waits(scheduler, client):
+    """Two blocks are loaded first; what is sent after them, a fit waits for."""
+    deadline = time.monotonic() + 60
+    while len(client.futures) <= 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    scheduler.kill()
+
+
 def test_a_scheduler_that_dies_during_a_fit(scheduler, data):
-    threading.Timer(1, scheduler.kill).start()
+    threading.Thread(target=kill_once_work_waits, args=[scheduler, Client.current()]).start()
     fails_to_fit(data, r"work sent to dask was lost: .*scheduler.* with checkpoint=path a fit goes")
 
 
