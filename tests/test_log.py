@@ -62,6 +62,18 @@ def test_thresholds_by_block_are_told_by_their_median(data, caplog):
     assert events(caplog, "thresholds")[-1]["tau_"] == np.median(entries)
 
 
+def test_thresholds_are_of_the_factors_that_steps_move(caplog, rng):
+    """However a start's factors are turned: Newton turns them before it steps."""
+    truth = {"shape": (5, 4), "rank": 2, "reading": "random", "norm": 2.0}
+    data = tt.datasets.make_model("I", 300, covariates="t:2.1", **truth, rng=0)
+    turned = data.truth.rotate([np.linalg.qr(rng.normal(size=(2, 2)))[0] for _ in range(2)])
+    caplog.set_level(logging.INFO, "tauten")
+    for start in (data.truth.canonical(), turned):
+        tt.TensorRegressor(rank=2, init=start, robust="truncate").fit(data.X, data.y)
+    told = [facts["tau_"] for facts in events(caplog, "thresholds")]
+    assert told[:2] == pytest.approx(told[2:], rel=1e-6)
+
+
 def test_silent_and_free_by_default(caplog):
     _log.tell("start", lambda: pytest.fail("facts were looked for"), logging.DEBUG)
     assert any(isinstance(h, logging.NullHandler) for h in logging.getLogger("tauten").handlers)

@@ -1,8 +1,5 @@
-"""A scheduler that dies: errors in words, not fits that wait for ever. Memory of the workers."""
+"""A scheduler that dies: errors in words, not fits that wait for ever."""
 
-import ctypes
-import os
-import platform
 import subprocess
 import sys
 import threading
@@ -14,7 +11,6 @@ from distributed import Client
 
 import tauten as tt
 from ports import free_port
-from tauten.data.tasks import keep_memory
 
 
 @pytest.fixture
@@ -64,44 +60,3 @@ def test_a_scheduler_that_is_dead(scheduler, data):
     while client.status == "running" and time.monotonic() < deadline:
         time.sleep(0.01)
     fails_to_fit(data, "dask scheduler cannot be reached: the client .* connect to a running sched")
-
-
-FAULTS = """
-import resource
-import numpy as np
-from tauten.data.tasks import keep_memory
-
-def faults():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(50):
-        np.ones(2**17)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-first = faults()
-keep_memory()
-faults()
-print(first, faults())
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc's allocator")
-def test_a_worker_keeps_memory_that_it_needs_again():
-    """As dask starts it, every array of a megabyte takes 256 new pages, each time."""
-    env = os.environ | {"MALLOC_TRIM_THRESHOLD_": "65536"}
-    command = [sys.executable, "-c", FAULTS]
-    found = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
-    before, after = map(int, found.split())
-    assert before > 50 * 200
-    assert after < before / 20
-
-
-def test_other_processes_keep_to_their_own_rules(monkeypatch):
-    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
-    monkeypatch.setattr(ctypes, "CDLL", pytest.fail)
-    keep_memory()
-
-
-def test_an_allocator_without_options(monkeypatch):
-    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
-    keep_memory()

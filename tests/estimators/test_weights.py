@@ -9,6 +9,7 @@ from sklearn.linear_model import LinearRegression
 
 from fits import TIGHT, close, vectors
 from tauten import TensorRegressor
+from tauten.estimators.glm import _median
 from tauten.robust import Catoni, Huber, NormClip, Truncate
 
 
@@ -68,3 +69,10 @@ def test_uneven_weights_do_not_break_the_start():
     X, y = X * scale[:, None], (eta - 2) * scale + rng.normal(size=300)
     mine = TensorRegressor(1, robust="none").fit(X, y, sample_weight=scale**2)
     close(mine.coef_, LinearRegression().fit(X, y, sample_weight=scale**2).coef_)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8])
+def test_the_center_is_the_median(n, rng):
+    rows = rng.normal(size=(n, 3))
+    np.testing.assert_array_equal(_median(rows, None), np.median(rows, axis=0))
+    np.testing.assert_array_equal(_median(rows, np.ones(n)), np.median(rows, axis=0))

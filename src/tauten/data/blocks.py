@@ -15,7 +15,7 @@ from ..exceptions import ChunksWarning
 from .base import Chunk, Samples, add_up, rows_within
 from .files import check_finite, check_samples
 from .rows import Rows
-from .tasks import Work, check_scheduler, computed, keep_memory, persisted, places, shared, task
+from .tasks import Work, check_scheduler, computed, persisted, places, shared, task
 from .threads import BLAS
 
 FAN_IN = 8  # sums that a task of the tree adds up
@@ -203,7 +203,6 @@ def _short(sizes: Sequence[Any]) -> str:
 def _load(X: Array, y: Array, Z: Array, weight: Array, start: int) -> Rows:
     check_samples(X, y, start)
     check_finite("covariates", Z, start)
-    keep_memory()
     return Rows(X, y, Z, weight, threads=1, start=start)  # the scheduler has threads of its own
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._array import Array, is_numpy, namespace, take
 from .base import Chunk, Samples, add_up
+from .memory import keep_memory
 from .threads import Team
 
 # Samples of a chunk: at most so many, fewer where what factors of three columns project of them
@@ -60,6 +61,7 @@ class Rows(Samples):
         kept: Kept | None = None,
     ) -> None:
         super().__init__(X, y, Z, weight)
+        keep_memory()
         self.chunk = chunk or self._chunk_rows()
         self.threads = Team.of(threads)
         self.start = start

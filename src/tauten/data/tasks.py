@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
 import uuid
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any
-
-# Of glibc's malloc.h, in bytes: what is free at the end of the heap and kept (M_TRIM_THRESHOLD),
-# and from what size on memory comes from the system and goes back to it (M_MMAP_THRESHOLD).
-MALLOC = {-1: 2**26, -3: 2**25}
 
 
 def task(
@@ -86,23 +80,6 @@ def places(tasks: list[Any]) -> list[str | None]:
     except OSError:  # the scheduler is gone: whoever needs it will say so
         holders = {}
     return [min(holders.get(each.key, ()), default=None) for each in tasks]
-
-
-def keep_memory() -> None:
-    """Let a worker process keep some megabytes of memory that it will need again in a moment.
-
-    dask starts workers with an allocator that gives back every page at once (the environment's
-    MALLOC_TRIM_THRESHOLD_). A pass makes the same arrays for each chunk, and would wait for the
-    system to clear the same pages for each.
-    """
-    if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
-        return
-    try:
-        set_option = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError, TypeError):  # not glibc's allocator
-        return
-    for option, size in MALLOC.items():
-        set_option(option, size)
 
 
 def check_scheduler() -> None:

@@ -119,6 +119,7 @@ class TensorModel(BaseEstimator):
             theta = start(self.init, problem, self._rank(problem, rng, stage), rng)
         solver = self._solver(problem, theta)
         solver.check()
+        theta = solver.gauge(theta)  # thresholds are of the factors that its steps move
         tau = getattr(problem.robust, "tau", None)
         if is_word(tau, "cv"):
             with counter(self.verbose, "thresholds", "candidate") as report:

@@ -3,7 +3,7 @@
 ===================  ======================================================================
 name                 what it does
 ===================  ======================================================================
-``iht``              robust hard thresholding from zero, ten steps at most: the default
+``iht``              robust hard thresholding from zero, seven steps at most: the default
 ``restarts``         the best of iht, spectral and six bootstrapped ones, after a short robust
                      fit from each: the default where samples are few
 ``spectral``         low-rank part of the robust gradient at zero (truncated cross-moment)
@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 ENOUGH = 4  # responses per degree of freedom of A
-SHORT = 10  # steps of hard thresholding: from there on, Newton's are worth more
+SHORT = 7  # steps of hard thresholding: from there on, Newton's are worth more
 
 
 def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Generator) -> Tucker:

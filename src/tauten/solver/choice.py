@@ -13,7 +13,7 @@ from .loop import Solver
 from .newton import Newton
 from .result import Result
 
-BUDGET = 19  # Newton steps of an automatic fit, forty passes in all; separable classes need more
+BUDGET = 22  # Newton steps of an automatic fit, forty passes in all; separable classes need more
 SETTLED = 0.02  # share of the standard error of A that a last step may have
 LARGEST, WORK = 2500, 2e8  # what Newton's matrix may cost: its size, and multiplications a sample
 
