@@ -251,12 +251,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("studies", nargs="*", choices=[*STUDIES, []], default=list(STUDIES))
+    parser.add_argument("studies", nargs="*", choices=[*STUDIES, []], help="by default all")
     parser.add_argument("--seconds", type=float, default=2.0, help="time for each comparison")
     parser.add_argument("--write", action="store_true", help="keep the results and the tables")
     parser.add_argument("--json", action="store_true", help="print the results as JSON alone")
     options = parser.parse_args()
-    for name in options.studies:
+    for name in options.studies or STUDIES:
         limit = None if name == "fits" else 1  # passes and reads bring their own threads
         with threadpoolctl.threadpool_limits(limit, user_api="blas"):
             rows = STUDIES[name](options.seconds)

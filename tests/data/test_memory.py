@@ -10,55 +10,51 @@ import numpy as np
 import pytest
 
 from tauten.data import Rows
-from tauten.data.memory import keep_memory
+from tauten.data.memory import keep_memory_of_worker
 
 FAULTS = """
-import resource
+import resource, sys
 import numpy as np
-from tauten.data.memory import keep_memory
+from tauten.data import memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(50):
-        [np.ones(2**15) for _ in range(12)]
+    for _ in range(20):
+        [np.ones(2**18) for _ in range(12)]
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 first = faults()
-keep_memory()
+getattr(memory, sys.argv[1])()
 faults()
 print(first, faults())
 """
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="of glibc's allocator")
-@pytest.mark.parametrize("dask", [False, True])
-def test_memory_that_is_needed_again_is_kept(dask):
-    """A dozen arrays of 256 kB take 768 new pages, each time; dask's workers have an option set."""
-    option = {"MALLOC_TRIM_THRESHOLD_": "65536"} if dask else {}
+@pytest.mark.parametrize(
+    ("keep", "option"),
+    [("keep_memory", {}), ("keep_memory_of_worker", {"MALLOC_TRIM_THRESHOLD_": "65536"})],
+)
+def test_memory_that_is_needed_again_is_kept(keep, option):
+    """A dozen arrays of 2 MB take 6,000 new pages, each time."""
     plain = {key: value for key, value in os.environ.items() if not key.startswith("MALLOC_")}
-    command = [sys.executable, "-c", FAULTS]
+    command = [sys.executable, "-c", FAULTS, keep]
     done = subprocess.run(command, env=plain | option, check=True, capture_output=True, text=True)
     before, after = map(int, done.stdout.split())
-    assert before > 50 * 500
+    assert before > 20 * 4000
     assert after < before / 20
 
 
-@pytest.fixture
-def keep():
-    """Done anew, whatever this process has done before."""
-    return keep_memory.__wrapped__
-
-
-def test_other_processes_keep_to_their_own_rules(keep, monkeypatch):
+def test_other_processes_keep_to_their_own_rules(monkeypatch):
     monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
     monkeypatch.setattr(ctypes, "CDLL", pytest.fail)
-    keep()
+    keep_memory_of_worker()
 
 
-def test_an_allocator_without_options(keep, monkeypatch):
+def test_an_allocator_without_options(monkeypatch):
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "65536")
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
-    keep()
+    keep_memory_of_worker()
 
 
 def test_samples_in_memory_ask_for_it(monkeypatch):

@@ -94,8 +94,8 @@ def test_steps_are_counted_where_there_are_residuals(problem):
 @pytest.mark.parametrize(
     ("options", "seed"),
     [
-        ({"noise": "t:1.2"}, 0),
-        ({"noise": "t:1.2"}, 2),  # creeps: all the steps allowed are taken
+        ({"noise": "t:1.2"}, 0),  # creeps: all the steps allowed are taken
+        ({"noise": "t:1.2"}, 2),
         ({"noise": "t:1.2", "covariates": "t:2.1"}, 0),
         ({"contamination": 0.04}, 4),  # and here
     ],

@@ -78,7 +78,8 @@ def _few(X: Array) -> Iterator[Array]:
 
 def _norms(X: Array, center: Array | None) -> Array:
     rows = matrix_of(X if center is None else X - center, 1)
-    return namespace(rows).linalg.vector_norm(rows, axis=1)
+    xp = namespace(rows)
+    return xp.sqrt(xp.vecdot(rows, rows))  # half the time of vector_norm
 
 
 @dataclass

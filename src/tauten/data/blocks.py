@@ -14,6 +14,7 @@ from .._array import Array, quiet
 from ..exceptions import ChunksWarning
 from .base import Chunk, Samples, add_up, rows_within
 from .files import check_finite, check_samples
+from .memory import keep_memory_of_worker
 from .rows import Rows
 from .tasks import Work, check_scheduler, computed, persisted, places, shared, task
 from .threads import BLAS
@@ -203,6 +204,7 @@ def _short(sizes: Sequence[Any]) -> str:
 def _load(X: Array, y: Array, Z: Array, weight: Array, start: int) -> Rows:
     check_samples(X, y, start)
     check_finite("covariates", Z, start)
+    keep_memory_of_worker()
     return Rows(X, y, Z, weight, threads=1, start=start)  # the scheduler has threads of its own
 
 

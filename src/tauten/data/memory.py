@@ -1,4 +1,8 @@
-"""Memory that a process needs again in a moment."""
+"""Memory that a process needs again in a moment.
+
+A pass makes the same arrays for each chunk, and would wait for the system to clear the same pages
+for each.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +15,26 @@ import numpy as np
 # Of glibc's malloc.h, in bytes: what is free at the end of the heap and kept (M_TRIM_THRESHOLD),
 # and from what size on memory comes from the system and goes back to it (M_MMAP_THRESHOLD).
 MALLOC = {-1: 2**26, -3: 2**25}
-KEPT = 2**22  # bytes: more than any array that a pass makes of a chunk of small samples
+FREED = 2**25 - 2**16  # bytes: a little less than glibc takes for too large to learn from
 
 
 @cache
 def keep_memory() -> None:
-    """Let this process keep some megabytes of memory that it will need again in a moment.
+    """Let this process keep arrays of some megabytes, as any does that has freed a larger one.
 
-    A pass makes the same arrays for each chunk, and would wait for the system to clear the same
-    pages for each. glibc gives memory back until an array of its size was freed once: so one is.
-    dask starts workers with an allocator that gives back every page, always (the environment's
-    MALLOC_TRIM_THRESHOLD_): there it takes an option.
+    glibc gives memory back until an array of its size was freed once, so one is. It is never
+    written to, so that it takes no memory.
+    """
+    np.empty(FREED, np.uint8)
+
+
+def keep_memory_of_worker() -> None:
+    """The same for a worker of dask.
+
+    They start with an allocator that gives back every page at once, whatever it saw freed (the
+    environment's MALLOC_TRIM_THRESHOLD_): there it takes options.
     """
     if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
-        np.empty(KEPT, np.uint8)
         return
     try:
         set_option = ctypes.CDLL(None).mallopt

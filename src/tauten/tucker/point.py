@@ -134,7 +134,8 @@ class Tucker:
         point = self.orthonormal()
         rotations = [left_singular_vectors(point.core, k, r) for k, r in enumerate(point.rank)]
         turned = point.rotate(rotations)
-        vars(turned)["_norm"] = _size(turned.core)  # known, without a QR of each factor
+        # known, without a QR of each factor
+        vars(turned).update(_norm=_size(turned.core), bases=list(turned.factors))
         return turned
 
     def balance(self, b: float = 1.0) -> Self:
