@@ -214,9 +214,10 @@ def _center(data: Samples) -> Array:
 def _median(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Weighted median of each column; between two values, their mean."""
     if weight is None:
-        n, columns = len(rows), rows.T.copy()  # in order in memory: half the time of numpy's median
-        columns.partition([(n - 1) // 2, n // 2])
-        return columns[:, [(n - 1) // 2, n // 2]].mean(axis=1)
+        middles = [(len(rows) - 1) // 2, len(rows) // 2]
+        columns = rows.T.copy()  # each in one piece of memory: half the time of numpy's median
+        columns.partition(middles)
+        return columns[:, middles].mean(axis=1)
     order = np.argsort(rows, axis=0)
     below = np.cumsum(weight[order], axis=0)
     middles = [np.argmax(2 * below >= below[-1], axis=0), np.argmax(2 * below > below[-1], axis=0)]
