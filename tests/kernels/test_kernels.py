@@ -75,10 +75,17 @@ def test_tiles_of_every_size(path, rng):
         ((9, 5, 17), (4, 5, 3)),
         ((2, 33, 8), (1, 6, 8)),
         ((5, 1, 1), (5, 1, 1)),
+        ((6, 9, 3), (2, 4, 3)),
+        ((4, 8, 2, 3), (3, 2, 1, 2)),
+        ((2, 100), (2, 3)),
+        ((100, 7), (3, 5)),
     ]:
         factors = [rng.normal(size=pair) for pair in zip(shape, rank, strict=True)]
         X, core = rng.normal(size=(17, *shape)), rng.normal(size=rank)
-        agree(path.project(X, factors, core=core), written_out(X, factors, core=core))
+        for options in ({}, {"core": core}, {"center": X[3]}, {"partials": False}):
+            agree(path.project(X, factors, **options), written_out(X, factors, **options))
+        single = [X.astype(np.float32), [u.astype(np.float32) for u in factors]]
+        agree(path.project(*single), written_out(*single), tol=1e-4)
 
 
 def scaled(array, factor=8.0):
@@ -137,7 +144,7 @@ def test_the_compiled_path_is_taken(rng, monkeypatch):
     kernels.project(X, factors)
     assert kernels.in_use().startswith("compiled, ")
     with pytest.raises(TypeError):
-        kernels.project(X[:2], factors)  # too few samples to fill the lanes
+        kernels.project(X[:2], factors)  # too few samples
 
 
 def test_without_the_extension_only_slower(rng, monkeypatch):
@@ -170,7 +177,14 @@ def test_wrong_sizes_never_reach_the_loops(arguments, rng):
     X, factors = rng.normal(size=(9, 3, 4)), (np.ones((3, 2)), np.ones((4, 2)))
     out = tuple(np.empty((size, 9)) for size in (4, 6, 8))
     with pytest.raises((ValueError, BufferError)):
-        compiled._sweep.sweep(*arguments(X, factors, out))
+        compiled._sweep.sweep(*arguments(X, factors, out), False)
+
+
+@needs_compiled
+def test_only_a_short_mode_is_taken_first(rng):
+    X, factors = rng.normal(size=(9, 3, 64)), (np.ones((64, 2)), np.ones((3, 2)))
+    with pytest.raises(ValueError, match="shorter than a vector"):
+        compiled._sweep.sweep(X, factors, None, None, None, (np.empty((4, 9)),), True)
 
 
 def test_arrays_that_start_at_any_byte(rng):

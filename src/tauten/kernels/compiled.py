@@ -17,7 +17,7 @@ except ImportError:  # installed where there was no compiler
     _sweep = None
 
 ORDERS = range(2, 17)  # a batch of vectors is one matrix product, best left to BLAS
-FEWEST = 4  # fewer samples than half the lanes of a vector are not worth it
+FEWEST = 4  # fewer samples than that are not worth it
 
 
 def name() -> str:
@@ -41,10 +41,14 @@ def project(
 ) -> list[np.ndarray]:
     """Projections of a batch: see :func:`tauten.kernels.project`.
 
-    Samples are the fastest axis in memory of what is returned: as lanes of vectors they are
-    written together, and what is done with them next runs along them.
+    Samples are the fastest axis in memory of what is returned: what is done with them next runs
+    along them. Vectors run along the last mode; one shorter than a vector is taken first instead.
     """
     dtype = np.float32 if X.dtype == factors[0].dtype == np.float32 else np.float64
+    turned = X.shape[-1] < _sweep.width // np.dtype(dtype).itemsize <= X.shape[-2]
+    if turned:
+        factors = [factors[-1], *factors[:-1]]
+        core = None if core is None else np.moveaxis(core, -1, 0)
     n, rank = X.shape[0], tuple(u.shape[1] for u in factors)
     shapes = [rank]
     if partials:
@@ -54,7 +58,11 @@ def project(
     outs = tuple(np.empty((*shape, n), dtype) for shape in shapes)
     others = (None if a is None else _ready(a, dtype) for a in (core, center, scale))
     inputs = (_ready_samples(X, dtype), tuple(_ready(u, dtype) for u in factors))
-    _sweep.sweep(*inputs, *others, outs)
+    _sweep.sweep(*inputs, *others, outs, turned)
+    if turned:
+        xbar, *parts = outs
+        back = (lambda a: np.moveaxis(a, 0, -2)) if core is None else (lambda a: a)
+        outs = (np.moveaxis(xbar, 0, -2), *map(back, (*parts[1:], *parts[:1])))
     return [_samples_first(out) for out in outs]
 
 
