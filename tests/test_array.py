@@ -219,3 +219,13 @@ def test_products_of_pairs_do_not_depend_on_the_layout(fastest, batches, rng):
     pairs = zip(np.resize(left, (5, 3, 4)), np.resize(right, (5, 2, 4)), strict=True)
     expected = [[[sum(a * b) for b in R] for a in L] for L, R in pairs]
     np.testing.assert_allclose(_array.pair_products(left, right), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("otherwise", [1.0, np.array([7.0, 8.0, 9.0])])
+def test_a_ratio_where_there_is_nothing_to_divide_by_is_another(otherwise):
+    above, below = np.array([1.0, 0.0, -3.0]), np.array([2.0, 0.0, 0.0])
+    expected = np.where(below == 0, otherwise, 0.5)
+    found = _array.ratio(above, below, otherwise=otherwise)
+    np.testing.assert_array_equal(found, expected)
+    other = otherwise if np.isscalar(otherwise) else strict.asarray(otherwise)
+    same(_array.ratio(*map(strict.asarray, (above, below)), otherwise=other), expected)

@@ -8,7 +8,7 @@ score comes from and what a robustifier did to it is none of its business.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ from ._array import Array, column, like, matrix_of, namespace, pair_products, pr
 from .kernels import project
 from .tucker import Tucker, multi_mode_dot
 
-Pullback = Callable[[Array], Iterator[Array]]
+Pullback = Callable[[Array | None], Iterator[Array]]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ class Covariate:
         eta : array (n, p_{d0+1}, ..., p_d)
         pullback : callable
             Takes a score of the shape of eta (or one row, to be used for every sample) and yields
-            one array (n, *block) for each block of theta, in the order of ``theta.blocks``.
+            one array (n, *block) for each block of theta, in the order of ``theta.blocks``. For
+            responses that are numbers, None is a score of one, and nothing is multiplied by it.
         """
         order = X.ndim - 1
         inner, outer = theta.factors[:order], theta.factors[order:]
@@ -72,14 +73,14 @@ class Covariate:
         xbar, *xparts = project(X, inner, core=core, center=self.center, scale=scale)
         hbar, eta = _predict(theta, xbar, Z)
 
-        def pullback(score: Array) -> Iterator[Array]:
+        def pullback(score: Array | None) -> Iterator[Array]:
             if outer:
                 yield from _pull_tensor(theta, score, xbar, xparts, hbar)
             else:  # a scalar score scales what the sweep gave: the derivatives of eta
                 for part in (xbar, *xparts):
-                    yield part * column(score, part.ndim)
+                    yield part if score is None else part * column(score, part.ndim)
             if Z is not None:
-                yield _outer(Z, score)
+                yield Z if score is None else _outer(Z, score)
 
         return eta, pullback
 
@@ -91,6 +92,21 @@ class Covariate:
         if self.center is not None:
             eta = eta - product(self.center[None, ...], matrix, tensor.shape[order:])
         return eta if scale is None else eta * column(scale, eta.ndim)
+
+    def inners(self, thetas: Sequence[Tucker], X: Array) -> Iterator[Array | None]:
+        """``<A, X_i>`` of several points, which share their reads of X.
+
+        As many tensors A at a time as there are samples: they take no more memory than X. None
+        where responses have modes of their own, and A need not be formed.
+        """
+        if X.ndim - 1 < thetas[0].order:
+            yield from [None] * len(thetas)
+            return
+        xp, n = namespace(X), X.shape[0]
+        for low in range(0, len(thetas), n):
+            tensors = [theta.full() for theta in thetas[low : low + n]]
+            found = self.inner(xp.stack(tensors, axis=-1), X)
+            yield from (found[:, i] for i in range(len(tensors)))
 
     def adjoint(self, score: Array, X: Array, scale: Array | None = None) -> Array:
         """``Σ_i X_i ∘ s_i``: the gradient with respect to the full tensor, of summed losses."""
@@ -153,6 +169,10 @@ class Direct(Covariate):
     def inner(self, tensor: Array, X: Array | None, scale: Array | None = None) -> Array:
         """A as a batch of one."""
         return tensor[None, ...]
+
+    def inners(self, thetas: Sequence[Tucker], X: Array | None) -> Iterator[Array | None]:
+        """None of each: there is nothing to share."""
+        yield from [None] * len(thetas)
 
     def adjoint(self, score: Array, X: Array | None, scale: Array | None = None) -> Array:
         """``Σ_i s_i``."""

@@ -67,7 +67,9 @@ def flat(blocks: Iterable[Array]) -> Array:
     """Per-sample blocks flattened side by side; a batch of one is repeated for every sample."""
     parts = [matrix_of(block, 1) for block in blocks]
     xp, n = namespace(*parts), max(part.shape[0] for part in parts)
-    return xp.concat([xp.broadcast_to(part, (n, part.shape[1])) for part in parts], axis=1)
+    if any(part.shape[0] < n for part in parts):
+        parts = [xp.broadcast_to(part, (n, part.shape[1])) for part in parts]
+    return xp.concat(parts, axis=1)
 
 
 def unit(row: Array, index: tuple[int, ...]) -> Array:

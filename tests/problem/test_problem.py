@@ -10,8 +10,9 @@ import pytest
 from tauten.data import Rows
 from tauten.designs import Covariate
 from tauten.losses import Loss
-from tauten.problem import Problem
-from tauten.robust import Robustifier
+from tauten.problem import Problem, gradients, scores
+from tauten.problem.samplewise import Kernel
+from tauten.robust import Robustifier, Truncate
 from tauten.tucker import Tucker
 
 
@@ -113,3 +114,43 @@ def test_the_prior_is_as_many_samples_of_no_class_as_hat_values(ridge, rng):
     number = np.sum(weight * hat) / np.sum(weight)
     for of in (lambda q: joined(q.gradient(theta).blocks), lambda q: q.curvature(theta)):
         np.testing.assert_allclose(of(prior) - of(plain), number * of(extra), rtol=1e-5, atol=1e-8)
+
+
+def test_problems_that_differ_in_weights_alone_sweep_the_samples_once(
+    make, theta, make_theta, rng, monkeypatch
+):
+    """Each with the gradient that it has alone; another point is another sweep."""
+    problem = make(robust=Truncate(0.5).calibrate())
+    others = [problem.data.reweight(rng.exponential(size=30)) for _ in range(3)]
+    problems = [problem, *(replace(problem, data=data) for data in others)]
+    points = [theta, theta, make_theta((4, 3), (2, 2)), theta]
+    alone = [p.gradient(t, curvature=True) for p, t in zip(problems, points, strict=True)]
+    swept, linearise = [], Kernel.linearise
+
+    def counted(kernel, point, chunk):
+        swept.append(point)
+        return linearise(kernel, point, chunk)
+
+    monkeypatch.setattr(Kernel, "linearise", counted)
+    together = gradients(problems, points, curvature=True)
+    assert len(swept) == 2
+    for one, found in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(joined(found.blocks), joined(one.blocks))
+        assert (found.value, found.truncated) == (one.value, one.truncated)
+        for name in ("curvature", "correction", "tensor"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(one, name))
+
+
+@pytest.mark.parametrize("n", [2, 30])
+@pytest.mark.parametrize("robust", [Robustifier(), Robustifier.get("shrink:omega=2")])
+def test_scores_of_several_points_are_those_of_each(make_theta, rng, n, robust):
+    """Also of more points than samples, of shrunk samples and around a centre."""
+    data = Rows(rng.normal(size=(n, 4, 3)), rng.normal(size=n))
+    design = Covariate(center=rng.normal(size=(4, 3)))
+    problem = Problem(data, Loss.get("squared"), design, robust.calibrate())
+    points = [make_theta((4, 3), (2, 2)) for _ in range(5)]
+    scale = robust.calibrate().shrink(lambda: np.linalg.norm(data.X - design.center, axis=(1, 2)))
+    scale = np.ones(n) if scale is None else scale
+    for point, found in zip(points, scores([problem] * 5, points), strict=True):
+        eta = np.tensordot(data.X - design.center, point.full(), axes=2)
+        np.testing.assert_allclose(found, scale * (eta - data.y), atol=1e-12)

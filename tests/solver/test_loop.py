@@ -13,7 +13,7 @@ from tauten.designs import Covariate
 from tauten.losses import Squared
 from tauten.problem import Problem
 from tauten.solver import Solver
-from tauten.solver.loop import stretch
+from tauten.solver.loop import _within, stretch
 from tauten.solver.result import Progress
 from tauten.tucker import Tucker
 
@@ -154,3 +154,21 @@ def test_a_run_away_ends_where_it_last_was_of_any_use(problem, size, steps):
         f"better start, or a smaller threshold"
     )
     np.testing.assert_allclose(result.theta.full(), [size * 1e5**steps, 0])
+
+
+@pytest.mark.parametrize("entry", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("k", range(3))
+def test_a_point_with_an_entry_that_is_not_finite_is_not_within(make_theta, entry, k):
+    theta = make_theta((4, 3), (2, 2))
+    blocks = [block.copy() for block in theta.blocks]
+    blocks[k][0, 0] = entry
+    assert not _within(theta.with_blocks(blocks), math.inf)
+
+
+def test_a_point_is_within_what_its_tensor_is_smaller_than(make_theta):
+    """Also where the product of its blocks is larger."""
+    theta = make_theta((4, 3), (2, 2))
+    sizes = [np.linalg.norm(block) for block in theta.blocks]
+    for largest in (1.01 * theta.norm(), 1.01 * math.prod(sizes)):
+        assert _within(theta, largest)
+    assert not _within(theta, 0.99 * theta.norm())

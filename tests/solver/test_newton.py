@@ -11,6 +11,7 @@ from tauten.designs import Covariate
 from tauten.losses import Loss
 from tauten.problem import Problem
 from tauten.solver import Newton
+from tauten.solver.newton import farthest
 
 
 def joined(point):
@@ -66,3 +67,12 @@ def test_a_step_is_newtons_where_the_hessian_is_trusted(make):
     expected = step_by_hand(theta, joined(gradient.blocks), hessian(problem, theta))
     new = Newton().step(problem, theta, gradient, 9.0)
     np.testing.assert_allclose(joined(new) - joined(theta), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 30.0])
+def test_no_point_is_farther_than_the_bound(make_theta, rng, size):
+    old = make_theta((4, 3, 2), (2, 2, 2))
+    for _ in range(20):
+        new = old.map(lambda block: block + size * rng.normal(size=block.shape))
+        assert new.distance(old) <= farthest(old, new)
+    assert np.isnan(farthest(old, old.map(lambda block: block * np.nan)))

@@ -136,23 +136,19 @@ class Samples:
         raise NotImplementedError
 
     def map_sums(
-        self, fns: Sequence[Callable[[Chunk], Sequence[Any]]], weighings: Sequence[Samples]
+        self, fn: Callable[[list[Chunk]], Sequence[Any]], weighings: Sequence[Samples]
     ) -> list[Any]:
-        """Several sums in one pass, one after the other: each function has weights of its own.
+        """Sums with several weights in one pass: `fn` gets each chunk with all of them.
 
         Parameters
         ----------
-        fns : sequence of callables
+        fn : callable
+            From a chunk with each of the weights to what is added up.
         weighings : sequence of Samples
-            These samples, reweighted: one for each function.
+            These samples, reweighted.
         """
         start, weights = self.start, [data.weight for data in weighings]
-
-        def sums(chunk: Chunk) -> list[Any]:
-            pairs = zip(fns, weights, strict=True)
-            return [total for fn, weight in pairs for total in fn(chunk.weighted(weight, start))]
-
-        return self.map_sum(sums)
+        return self.map_sum(lambda chunk: fn([chunk.weighted(w, start) for w in weights]))
 
     def map_rows(self, fn: Callable[[Chunk], Array]) -> Array:
         """Apply `fn` to each chunk and join what it returns along axis 0: one pass."""

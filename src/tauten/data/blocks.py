@@ -115,14 +115,14 @@ class Blocks(Samples):
 
     def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
-        return self.map_sums([fn], [self])
+        return self.map_sums(lambda chunks: fn(chunks[0]), [self])
 
     def map_sums(
-        self, fns: Sequence[Callable[[Chunk], Sequence[Any]]], weighings: Sequence[Any]
+        self, fn: Callable[[list[Chunk]], Sequence[Any]], weighings: Sequence[Any]
     ) -> list[Any]:
-        """Several sums in one pass; the weights are where the blocks are."""
+        """Sums with several weights in one pass; the weights are where the blocks are."""
         self.reads.passes += 1
-        work = shared(fns)
+        work = shared(fn)
         by_holder: dict[str | None, list[Any]] = {}
         for i, holder in enumerate(self._holders()):
             found = task("sum", i, holder)(_sums)(work, *(data._blocks[i] for data in weighings))

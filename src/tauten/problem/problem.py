@@ -23,7 +23,7 @@ from ..tucker import Tucker, degrees_of_freedom
 from .gradient import Gradient
 from .pilot import PILOT_SIZE, PilotFit
 from .samplewise import Kernel, per_sample
-from .seen import View, total_weight, weighted
+from .seen import Seen, View, total_weight, weighted
 from .system import horizontal_part, horizontal_system
 
 
@@ -212,7 +212,7 @@ class Problem:
             xp = namespace(raw)
             kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (bent, raw))
             # Bent entries of a response can cancel less than the raw ones, and more be kept.
-            return 1 - ratio(xp.minimum(kept, whole), whole, otherwise=xp.ones_like(whole))
+            return 1 - ratio(xp.minimum(kept, whole), whole)
 
         return to_numpy(self.data.map_rows(shares))
 
@@ -235,7 +235,7 @@ def gradients(
     The problems may differ in weights, loss and robustifier, and each has a point of its own.
     """
     pairs = list(zip(problems, thetas, strict=True))
-    work = [partial(_chunk_sums, p.kernel_at(theta), theta, curvature) for p, theta in pairs]
+    work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta in pairs], curvature)
     totals = iter(problems[0].data.map_sums(work, [problem.data for problem in problems]))
     return [
         problem._gradient(theta, list(islice(totals, 6 + len(theta.blocks))), curvature)
@@ -243,8 +243,23 @@ def gradients(
     ]
 
 
-def _chunk_sums(kernel: Kernel, theta: Tucker, curvature: bool, chunk: Chunk) -> list[Any]:
-    seen = kernel.see(theta, chunk)
+def _chunk_sums(
+    sights: Sequence[tuple[Kernel, Tucker]], curvature: bool, chunks: Sequence[Chunk]
+) -> list[Any]:
+    """Sums of one problem after the other; those that differ in weights alone are one sight."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for i, (kernel, theta) in enumerate(sights):
+        alike.setdefault((id(theta), *map(id, vars(kernel).values())), []).append(i)
+    found: dict[int, list[Any]] = {}
+    for first, *others in alike.values():
+        kernel, theta = sights[first]
+        seen = kernel.see(theta, chunks[first])
+        found[first] = _sums(kernel, seen, curvature)
+        found |= {i: _sums(kernel, seen.among(chunks[i]), curvature) for i in others}
+    return [total for i in range(len(sights)) for total in found[i]]
+
+
+def _sums(kernel: Kernel, seen: Seen, curvature: bool) -> list[Any]:
     return [*(kernel.hessian(seen) if curvature else [0.0] * 3), *kernel.gradient(seen)]
 
 
@@ -266,11 +281,11 @@ def values(problems: Sequence[Problem], thetas: Sequence[Tucker]) -> list[np.nda
 def _responses(
     problems: Sequence[Problem], thetas: Sequence[Tucker], fn: Callable[[Loss, View], Array]
 ) -> list[np.ndarray]:
-    kernels = [problem.kernel for problem in problems]
+    kernels, design = [problem.kernel for problem in problems], problems[0].design
 
     def entries(chunk: Chunk) -> Array:
-        pairs = zip(kernels, thetas, strict=True)
-        found = [fn(kernel.loss, kernel.predict(theta, chunk)) for kernel, theta in pairs]
+        each = zip(kernels, thetas, design.inners(thetas, chunk.X), strict=True)
+        found = [fn(k.loss, k.predict(theta, chunk, inner)) for k, theta, inner in each]
         return namespace(found[0]).stack(found, axis=1)
 
     stacked = to_numpy(problems[0].data.map_rows(entries))

@@ -73,10 +73,17 @@ class Kernel:
         """Bend the scores of samples that were swept already."""
         return Seen(line, self.score(line), self.robust)
 
-    def predict(self, theta: Tucker, chunk: Chunk) -> View:
-        """Return the shrunk samples as seen from a point, alone."""
+    def predict(self, theta: Tucker, chunk: Chunk, inner: Array | None = None) -> View:
+        """Return the shrunk samples as seen from a point, alone.
+
+        `inner` is ``<A, X_i>`` before X_i is shrunk, where that is known.
+        """
         chunk, scale, share = self.shrink(chunk)
-        return View(y=chunk.y, eta=self.design.predict(theta, chunk.X, chunk.Z, scale), share=share)
+        if inner is None:
+            eta = self.design.predict(theta, chunk.X, chunk.Z, scale)
+        else:
+            eta = add_linear(theta, inner if scale is None else inner * scale, chunk.Z)
+        return View(y=chunk.y, eta=eta, share=share)
 
     def inner(self, theta: Tucker, tensor: Array, chunk: Chunk) -> View:
         """The same for a full tensor A; of the point, only the vector coefficients count."""
@@ -137,7 +144,7 @@ class Kernel:
             weight = self._hessian(seen.line) * slope_of(self.robust.score, seen.score)
         else:
             weight = self.weight(seen.line, seen.score, seen.bent)
-        pair = (weighted(weight, seen.line.chunk), seen.slopes() if slope else seen.shares())
+        pair = (weighted(weight, seen.line.chunk), seen.slopes if slope else seen.shares)
         return self._normal_matrices(seen.line, [pair], exact=slope)
 
     def hessian(self, seen: Seen) -> list[Any]:
@@ -146,11 +153,11 @@ class Kernel:
         The slopes are those of the bends. They may be negative, so that a step with them goes to
         the end of the way if that is near, and anywhere if it is not.
         """
-        line, shares = seen.line, seen.shares()
+        line, shares = seen.line, seen.shares
         pairs = [(weighted(self.weight(line, seen.score, seen.bent), line.chunk), shares)]
         if seen.bent is not seen.score or shares is not None:  # else all of them are one
             slope = self._safe_curvature(line) * slope_of(self.robust.score, seen.score)
-            pairs.append((weighted(slope, line.chunk), seen.slopes()))
+            pairs.append((weighted(slope, line.chunk), seen.slopes))
         safe, *steep = self._normal_matrices(line, pairs, exact=False)
         return [safe, steep[0] - safe if steep else 0.0, self.adjoint(seen, shares)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from .._array import Array, column, namespace, ratio
 from ..data import Chunk, Samples
 from ..designs import Pullback
-from ..jeffreys import flat, unit
+from ..jeffreys import flat
 from ..robust import Robustifier
 from ..tucker import Tucker
 
@@ -61,7 +62,7 @@ class Line(View):
     @cached_property
     def jacobian(self) -> Array:
         """Derivatives of the predictors of responses that are numbers, all blocks flattened."""
-        return flat(self.pullback(unit(self.eta[:1, ...], ())))
+        return flat(self.pullback(None))
 
     @property
     def whole(self) -> bool:
@@ -96,12 +97,21 @@ class Seen:
         """How many entries of each block that changed."""
         return [_count_changed(*pair) for pair in zip(self.cut, self.raw, strict=True)]
 
+    def among(self, chunk: Chunk) -> Seen:
+        """The same samples with the weights of another chunk; what was worked out is kept."""
+        other, line = copy(self), copy(self.line)
+        vars(line)["chunk"] = chunk
+        other.line = line
+        return other
+
+    @cached_property
     def shares(self) -> Array | None:
         """What is left of each sample's gradient entries, all blocks flattened; None if all is."""
         if not any(self.changed):
             return None
         return flat(share_of(c, raw) for c, raw in zip(self.cut, self.raw, strict=True))
 
+    @cached_property
     def slopes(self) -> Array | None:
         """Derivatives of the cut gradient entries by the raw ones; None if all are one."""
         if not any(self.changed):
@@ -115,8 +125,7 @@ def share_of(bent: Array, raw: Array) -> Array:
     A step with it is safe: it goes to the end of a quadratic above a convex bend's loss. One where
     there is nothing.
     """
-    one = namespace(raw).ones_like(raw)
-    return one if bent is raw else ratio(bent, raw, otherwise=one)
+    return namespace(raw).ones_like(raw) if bent is raw else ratio(bent, raw)
 
 
 def _count_changed(bent: Array, raw: Array) -> int:

@@ -149,11 +149,10 @@ class GradientThreshold(Robustifier):
 def slope_of(bend: Callable[[Array], Array], raw: Array) -> Array:
     """Derivative of an entrywise bend, by central differences; one where there is nothing."""
     xp = namespace(raw)
-    one = xp.ones_like(raw)
     h = max(1e-6, 1e4 * float(xp.finfo(raw.dtype).eps)) * xp.abs(raw)  # well above rounding
     if (ahead := bend(above := raw + h)) is above:
-        return one
-    return ratio(ahead - bend(raw - h), 2 * h, otherwise=one)
+        return xp.ones_like(raw)
+    return ratio(ahead - bend(raw - h), 2 * h)
 
 
 def required(pilot: Pilot | None) -> Pilot:

@@ -121,7 +121,7 @@ class Solver(Registered):
                 if factor > 1:
                     new = theta.map(lambda x, n, f=factor: x + f * (n - x), new)
                     trail = []
-                runaway = not _finite(new) or not new.norm() < progress.largest
+                runaway = not _within(new, progress.largest)
             if runaway:
                 return result(
                     False,
@@ -253,6 +253,11 @@ def relative_change(new: Tucker, old: Tucker, length: float) -> float:
     return change
 
 
-def _finite(theta: Tucker) -> bool:
+def _within(theta: Tucker, largest: float) -> bool:
+    """Whether all blocks are finite, and A smaller than that."""
     xp = namespace(theta.core)
-    return all(bool(xp.all(xp.isfinite(block))) for block in theta.blocks)
+    sizes = [float(xp.linalg.vector_norm(block)) for block in theta.blocks]
+    if all(map(math.isfinite, sizes)) and math.prod(sizes[: 1 + theta.order]) < largest:
+        return True  # A is no larger than the product of its blocks, which needs no QR
+    finite = all(bool(xp.all(xp.isfinite(block))) for block in theta.blocks)
+    return finite and theta.norm() < largest

@@ -59,7 +59,7 @@ class Newton(Solver, name="newton"):
         shrink = longest / max(longest, length, 1e-300)
         new = theta.map(lambda x, d: x + shrink * d, direction)
         # Where data say little of a row of a factor, a step of that length multiplies A.
-        while longest < new.distance(theta) < math.inf:
+        while longest < farthest(theta, new) and longest < new.distance(theta) < math.inf:
             new = theta.map(lambda x, n: (x + n) / 2, new)
         return new
 
@@ -84,33 +84,45 @@ def _direction(theta: Tucker, gradient: Gradient, reach: float) -> Tucker:
     rest = gradient.correction + manifold_curvature(theta, gradient.tensor)
     rest = horizontal_part(theta, rest)
 
+    safe_sum, rest_sum = (to_numpy(m + m.T) for m in (safe, rest))  # what their forms depend on
+
     def trusted(share: float) -> Tucker | None:
-        system = safe + share * rest
-        if not _positive(system - TRUSTED * safe):
+        if not _positive((1 - TRUSTED) * safe_sum + share * rest_sum):
             return None
-        direction = solved(system)
+        direction = solved(safe + share * rest)
         return direction if tangent_norm(theta, direction) <= reach * theta.norm() else None
 
     if (whole := trusted(1.0)) is not None:
         return whole
-    best, low, high = solved(safe), 0.0, 1.0
+    best, low, high = None, 0.0, 1.0
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
         if (found := trusted(middle)) is None:
             high = middle
         else:
             best, low = found, middle
-    return best
+    return solved(safe) if best is None else best
 
 
-def _positive(matrix: Array) -> bool:
-    """Whether the symmetric part of a matrix is positive definite."""
-    entries = to_numpy(matrix)
+def _positive(matrix: np.ndarray) -> bool:
+    """Whether a symmetric matrix is positive definite."""
     try:
-        np.linalg.cholesky(entries + entries.T)
+        np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def farthest(old: Tucker, new: Tucker) -> float:
+    """A bound of the distance of two points, much cheaper than the distance: nan if not finite.
+
+    A is a product of blocks: what moves them by ``d`` moves it by less than
+    ``Π (‖x‖ + ‖d‖) - Π ‖x‖``.
+    """
+    norm, order = namespace(old.core).linalg.vector_norm, 1 + old.order
+    pairs = zip(old.blocks[:order], new.blocks[:order], strict=True)
+    sizes, moves = zip(*((float(norm(x)), float(norm(n - x))) for x, n in pairs), strict=True)
+    return math.prod(map(sum, zip(sizes, moves, strict=True))) - math.prod(sizes)
 
 
 def tangent_norm(theta: Tucker, direction: Tucker) -> float:
