@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._array import quiet
+from .._median import medians
 from .base import Pilot, Robustifier
 
 MAD = 1.4826  # the median absolute deviation of a normal variable times this is its sd
@@ -41,7 +42,7 @@ def entry_scales(gradients: Sequence[np.ndarray]) -> list[np.ndarray]:
         return [np.full(g.shape[1:], np.inf) for g in gradients]
     scales = []
     for g in gradients:
-        scale = MAD * np.median(np.abs(g), axis=0)
+        scale = MAD * medians(np.abs(g))
         largest = scale.max(initial=0.0)
         scales.append(np.where(scale > 0, scale, largest if largest > 0 else np.inf))
     return scales
