@@ -111,3 +111,12 @@ def test_errors_are_the_same_on_threads(make_theta, rng, monkeypatch):
     for found, wanted in zip(several.gradients(), expected[1], strict=True):
         np.testing.assert_array_equal(found, wanted)
     assert several.risks(robusts) == pytest.approx(expected[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_scores_are_the_same_from_a_sweep(make_theta, rng, loss, monkeypatch):
+    monkeypatch.setattr(pilot, "PART_SIZE", 7)
+    theta, X = make_theta((4, 3), (2, 2)), rng.normal(size=(30, 4, 3))
+    y = Loss.get(loss).draw(X[:, 0, 0], rng)
+    found = Problem(Rows(X, y), Loss.get(loss), Covariate(X[0])).pilot(theta)
+    np.testing.assert_allclose(found.scores(swept=True), found.scores(), rtol=1e-10, atol=1e-12)

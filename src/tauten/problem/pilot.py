@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,9 +56,16 @@ class PilotFit:
         """Linear predictors."""
         return self._plain.predict(self._theta, self._chunk).eta
 
-    def scores(self) -> np.ndarray:
-        """Scores of the samples, nan where the response is missing."""
-        return to_numpy(self._plain.loss.score(self._eta, self._chunk.y))
+    def _swept_eta(self) -> Array:
+        """The same, from sweeps of the samples; not for PCA, where one stands for all of them."""
+        seen = self._problem.data.spread(partial(self._see, self._plain), self._parts)
+        etas = [each.line.eta for each in seen]
+        return namespace(*etas).concat(etas)
+
+    def scores(self, swept: bool = False) -> np.ndarray:
+        """Scores of the samples, nan where the response is missing: see :class:`Pilot`."""
+        eta = self._swept_eta() if swept else self._eta
+        return to_numpy(self._plain.loss.score(eta, self._chunk.y))
 
     def values(self) -> np.ndarray:
         """Losses of the samples, summed over the entries of a response."""

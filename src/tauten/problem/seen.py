@@ -96,6 +96,11 @@ class Seen:
         """How many entries of each block that changed."""
         return [_count_changed(*pair) for pair in zip(self.cut, self.raw, strict=True)]
 
+    @property
+    def whole(self) -> bool:
+        """Whether nothing was shrunk or bent."""
+        return self.line.whole and self.bent is self.score and not any(self.changed)
+
     def shares(self) -> Array | None:
         """What is left of each sample's gradient entries, all blocks flattened; None if all is."""
         if not any(self.changed):
