@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from ._array import Array, column, like, matrix_of, namespace, pair_products, product
 from .kernels import project
 from .tucker import Tucker, multi_mode_dot
@@ -86,7 +88,9 @@ class Covariate:
 
     def inner(self, tensor: Array, X: Array, scale: Array | None = None) -> Array:
         """``<A, X_i>`` for a full tensor A."""
-        order = X.ndim - 1
+        order, xp = X.ndim - 1, namespace(X)
+        if not xp.any(tensor != 0):  # where starts begin: X need not be read
+            return like(np.zeros((X.shape[0], *tensor.shape[order:])), X)
         matrix = matrix_of(tensor, order)
         eta = product(X, matrix, tensor.shape[order:])
         if self.center is not None:

@@ -70,7 +70,7 @@ def check(theta, case, make, rng):
     chunk = Chunk(*(None if a is None else make(a) for a in (X, y, Z)), None, 0)
     there = theta.with_blocks([make(block) for block in theta.blocks])
     line = Kernel(Squared(), design, Robustifier()).linearise(there, chunk)
-    pairs = [(W, None), (W, K), (W**2, K)]
+    pairs = [(W, None), (W**2, None), (W, K), (W**2, K)]
     given = [(make(weight), None if kept is None else make(kept)) for weight, kept in pairs]
     for (weight, kept), mine in zip(pairs, normal_matrices(line, given), strict=True):
         assert mine.dtype == chunk.y.dtype

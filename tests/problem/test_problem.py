@@ -154,3 +154,27 @@ def test_scores_of_several_points_are_those_of_each(make_theta, rng, n, robust):
     for point, found in zip(points, scores([problem] * 5, points), strict=True):
         eta = np.tensordot(data.X - design.center, point.full(), axes=2)
         np.testing.assert_allclose(found, scale * (eta - data.y), atol=1e-12)
+
+
+def test_nothing_of_x_is_read_at_zero(rng):
+    """Predictors there are zeros, of the shape that they have elsewhere."""
+    X, design = rng.normal(size=(6, 4, 3)), Covariate(rng.normal(size=(4, 3)))
+    for shape in ((4, 3), (4, 3, 2)):
+        there = design.inner(rng.normal(size=shape), X, rng.uniform(size=6))
+        at_zero = design.inner(np.zeros(shape), X)
+        np.testing.assert_array_equal(at_zero, np.zeros(there.shape))
+
+
+@pytest.mark.parametrize("robust", ["none", "truncate:tau=1e9", "truncate:tau=0.5", "huber:nu=0.5"])
+def test_influence_is_what_is_cut_of_each_gradient(make, theta, robust):
+    problem = replace(make(), robust=Robustifier.get(robust).calibrate())
+    score = np.tensordot(problem.data.X, theta.full(), axes=2) - problem.data.y
+    bent = problem.robust.score(score)
+    expected = []
+    for i in range(problem.data.n):
+        _, pullback = Covariate().linearise(theta, problem.data.X[i : i + 1])
+        raw, left = (list(pullback(s[i : i + 1])) for s in (score, bent))
+        cut = [problem.robust.sample(g, k) for k, g in enumerate(left)]
+        sizes = [np.sqrt(sum(np.sum(g**2) for g in blocks)) for blocks in (cut, raw)]
+        expected.append(1 - sizes[0] / sizes[1])
+    np.testing.assert_allclose(problem.influence(theta), expected, atol=1e-12)

@@ -27,14 +27,22 @@ def normal_matrices(line: Line, pairs: list[tuple[Array, Array | None]]) -> list
         left; None keeps all.
     """
     if line.eta.ndim == 1:
-        rows = line.jacobian
-        return [kept_of(rows * column(weight, 2), kept).T @ rows for weight, kept in pairs]
+        return [_normal_matrix(line.jacobian, *pair) for pair in pairs]
 
     def matrices(at: tuple[int, ...]) -> list[Array]:
         part, here = Slice(line, at), (slice(None), *at, slice(None))
         return [part.matrix(weight[here], kept) for weight, kept in pairs]
 
     return add_up(map(matrices, np.ndindex(*line.eta.shape[1:-1])))
+
+
+def _normal_matrix(rows: Array, weight: Array, kept: Array | None) -> Array:
+    """``Σ_i w_i (K_i ⊙ J_i)ᵀ J_i`` for responses that are numbers."""
+    xp = namespace(rows)
+    if kept is None and bool(xp.all(weight >= 0)):  # a matrix by itself: half the work
+        rows = rows * column(xp.sqrt(weight), 2)
+        return rows.T @ rows
+    return kept_of(rows * column(weight, 2), kept).T @ rows
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._array import Array, column, namespace, ratio, to_numpy
+from .._array import Array, column, like, namespace, ratio, to_numpy
 from .._log import tell, thresholds
 from ..data import Chunk, Samples
 from ..designs import Covariate, Direct
@@ -207,6 +207,8 @@ class Problem:
 
         def shares(chunk: Chunk) -> Array:
             seen = kernel.see(theta, chunk)
+            if seen.whole:
+                return like(np.zeros(chunk.y.shape[0]), seen.score)
             line = seen.line if seen.line.whole else plain.linearise(theta, chunk)
             bent, raw = flat(iter(seen.cut)), flat(iter(plain.seen(line).raw))
             xp = namespace(raw)

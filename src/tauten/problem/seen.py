@@ -104,6 +104,11 @@ class Seen:
         other.line = line
         return other
 
+    @property
+    def whole(self) -> bool:
+        """Whether nothing was shrunk or bent."""
+        return self.line.whole and self.bent is self.score and not any(self.changed)
+
     @cached_property
     def shares(self) -> Array | None:
         """What is left of each sample's gradient entries, all blocks flattened; None if all is."""

@@ -131,11 +131,16 @@ class Tucker:
         This fixes the rotations of the factors up to sign (by the HOSVD of the core), so that an
         entry of a factor, and of its gradient, means the same from one iteration to the next.
         """
+        return self._canonical
+
+    @cached_property
+    def _canonical(self) -> Self:
         point = self.orthonormal()
         rotations = [left_singular_vectors(point.core, k, r) for k, r in enumerate(point.rank)]
         turned = point.rotate(rotations)
-        # known, without a QR of each factor
-        vars(turned).update(_norm=_size(turned.core), bases=list(turned.factors))
+        # known, without a QR of each factor, or turning it once more
+        known = {"_norm": _size(turned.core), "bases": list(turned.factors), "_canonical": turned}
+        vars(turned).update(known)
         return turned
 
     def balance(self, b: float = 1.0) -> Self:

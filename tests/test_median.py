@@ -1,0 +1,28 @@
+"""Medians of many columns at once."""
+
+import numpy as np
+import pytest
+
+from tauten._median import medians
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 501])
+def test_it_is_numpys_median(n):
+    rows = np.random.default_rng(n).normal(size=(n, 4, 3))
+    np.testing.assert_array_equal(medians(rows), np.median(rows, axis=0))
+
+
+@pytest.mark.parametrize("n", [7, 8])
+def test_nan_comes_last(n):
+    rows = np.random.default_rng(n).normal(size=(n, 4))
+    rows[2, 1] = rows[:, 2] = np.nan
+    last = np.where(np.isnan(rows), np.inf, rows)
+    expected = np.where(np.isnan(rows).all(axis=0), np.nan, np.median(last, axis=0))
+    np.testing.assert_array_equal(medians(rows), expected)
+
+
+def test_the_rows_are_left_as_they_were():
+    rows = np.random.default_rng(0).normal(size=(6, 5))
+    before = rows.copy()
+    medians(rows)
+    np.testing.assert_array_equal(rows, before)
