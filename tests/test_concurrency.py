@@ -103,6 +103,30 @@ def test_a_model_shared_by_threads_for_predictions():
 
 
 @needs_cores
+def test_threads_that_live_on_leave_the_limits_to_others():
+    """The first of two passes sets the limit, the last one lifts it: both in threads that stay."""
+    with ThreadPoolExecutor(2) as pool:
+        inside, done = threading.Event(), threading.Event()
+
+        def first():
+            with threads.BLAS.single():
+                inside.set()
+                done.wait(60)
+
+        def last():
+            inside.wait(60)
+            with threads.BLAS.single():
+                done.set()
+                earlier.result(60)
+
+        earlier = pool.submit(first)
+        pool.submit(last).result(60)
+        for size in (2, 1):
+            with threadpoolctl.threadpool_limits(size):
+                assert available_threads() == size
+
+
+@needs_cores
 def test_limits_of_linear_algebra_hold_for_passes(two_threads):
     assert len(names_of_threads(large_rows(), together=2)) == 2
     with threadpoolctl.threadpool_limits(1):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from broken import LABELS, MODELS, NOISE, SHAPE, N, X, Y, finite_or_said, fit
-from tauten import TensorPCA, TensorRegressor
+from tauten import TensorClassifier, TensorPCA, TensorRegressor
 
 
 @pytest.mark.parametrize("robust", ["none", "auto", "truncate", "huber", "normclip", "shrink"])
@@ -166,3 +166,11 @@ def test_very_small_and_very_large_numbers(model, scale):
         return
     one, other = (finite_or_said(model, c * X, robust="none") for c in (1, scale))
     np.testing.assert_allclose(other.coef_ * scale, one.coef_, rtol=1e-3, atol=1e-6)
+
+
+def test_all_the_weight_on_one_sample_asks_for_no_folds(rng):
+    """A ridge is chosen by leaving samples out: of one there is none to choose."""
+    weight = np.array([0.0, 0.0, 1.0])
+    model = TensorClassifier().fit(rng.normal(size=(3, 2)), [0, 1, 1], sample_weight=weight)
+    assert model.ridge_ == 0
+    assert np.isfinite(model.coef_).all()

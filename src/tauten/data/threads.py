@@ -73,8 +73,18 @@ class _LinearAlgebra:
 
     def _begin_anew(self) -> None:
         self._users = 0
-        self._limits.close()
+        self._lift()
         self._lock.release()
+
+    def _set(self) -> None:
+        _take_control()
+        # of BLAS alone: those of OpenMP are each thread's own, and another may lift ours
+        self._limits.enter_context(self._pools.select(user_api="blas").limit(limits=1))
+
+    def _lift(self) -> None:
+        _take_control()
+        self._limits.close()
+        _take_control()  # and leave it to whoever is next
 
     def threads(self) -> int:
         """Fewest threads of a library of linear algebra or of loops; our own limit is no limit."""
@@ -86,9 +96,7 @@ class _LinearAlgebra:
         with self._lock:
             if self._users == 0:
                 self._before = _fewest(self._pools.info())
-                # of BLAS alone: those of OpenMP are each thread's own, and another may lift ours
-                blas = self._pools.select(user_api="blas")
-                self._limits.enter_context(blas.limit(limits=1))
+                self._set()
             self._users += 1
         try:
             yield
@@ -96,11 +104,22 @@ class _LinearAlgebra:
             with self._lock:
                 self._users -= 1
                 if self._users == 0:
-                    self._limits.close()
+                    self._lift()
 
     @cached_property
     def _pools(self) -> threadpoolctl.ThreadpoolController:
         return threadpoolctl.ThreadpoolController()
+
+
+def _take_control() -> None:
+    """Let this thread set the limits of OpenBLAS, whoever did before.
+
+    From threadpoolctl 3.8 on, only the thread that set one may set another, as long as it lives;
+    ours is set by the first thread of several, and lifted by the last.
+    """
+    clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 BLAS = _LinearAlgebra()

@@ -19,6 +19,7 @@ from ..init.base import responses_per_parameter
 from ..losses import Loss
 from ..problem import Problem
 from ..registry import is_word
+from ..select.folds import can_fold
 from ..solver import Result
 from ..tucker import Tucker
 from .glm import TensorGLM
@@ -158,7 +159,7 @@ class TensorClassifier(ClassifierMixin, TensorGLM):
 
     def _needs_ridge(self, problem: Problem, theta: Tucker) -> bool:
         few = responses_per_parameter(problem, theta.rank) < ENOUGH
-        return self._auto_ridge and few
+        return self._auto_ridge and few and can_fold(problem)
 
     def _store(self, problem: Problem, result: Result, influence: np.ndarray) -> None:
         super()._store(problem, result, influence)

@@ -27,9 +27,8 @@ def folds(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[Problem,
     """Yield the problem with the samples of one fold weighted zero, and their indices."""
     from sklearn.model_selection import KFold  # here: it takes half a second to import
 
-    n = problem.data.n
+    n, rows = problem.data.n, _counted(problem)
     base = np.ones(n) if problem.data.weight is None else to_numpy(problem.data.weight)
-    rows = np.flatnonzero(base)  # a sample without weight has no say in its own fold either
     if len(rows) < 2:
         raise ValueError(f"cross-validation ('cv') needs two samples or more; got {len(rows)}")
     splits = KFold(min(5, len(rows)), shuffle=True, random_state=int(rng.integers(2**31)))
@@ -37,6 +36,17 @@ def folds(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[Problem,
         weight = np.zeros(n)
         weight[rows[train]] = base[rows[train]]
         yield replace(problem, data=problem.data.reweight(problem.data.like(weight))), rows[test]
+
+
+def can_fold(problem: Problem) -> bool:
+    """Whether there are samples to leave out."""
+    return len(_counted(problem)) > 1
+
+
+def _counted(problem: Problem) -> np.ndarray:
+    """Samples that have a weight: the others have no say in their own fold either."""
+    weight = problem.data.weight
+    return np.arange(problem.data.n) if weight is None else np.flatnonzero(to_numpy(weight))
 
 
 def prediction_error(loss: Loss, entries: np.ndarray) -> float:
