@@ -19,7 +19,7 @@ def medians(rows: np.ndarray) -> np.ndarray:
     n, *shape = rows.shape
     columns, middle = rows.reshape(n, -1).T.copy(), n // 2
     columns.partition(middle)
-    found = columns[:, middle]
+    found = columns[:, middle].copy()  # a view would keep all the columns
     if n % 2 == 0:
         found = (columns[:, :middle].max(axis=1) + found) / 2
     return found.reshape(shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tauten.data import Rows, rows
+from tauten.data import Rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Loss, Squared
 from tauten.problem import Problem, pilot
@@ -96,27 +96,3 @@ def test_curvature_along_a_full_tensor_of_shrunk_samples(make_theta, rng, loss):
     expected = np.sum(weight * curvature * moves**2) / weight.sum()
     found = problem.pilot(theta).tensor_curvature(Shrink(2.0).calibrate(), direction)
     assert found == pytest.approx(expected)
-
-
-def test_errors_are_the_same_on_threads(make_theta, rng, monkeypatch):
-    """Candidates are tried, and parts are swept, at the same time where X is worth it."""
-    theta = make_theta((4, 3), (2, 2)).canonical()
-    X, y = rng.normal(size=(90, 4, 3)), rng.normal(size=90)
-    robusts = [Robustifier.get(f"truncate:tau={tau}").calibrate() for tau in (0.5, 1.0, 2.0)]
-    monkeypatch.setattr(pilot, "PART_SIZE", 7)
-    alone = Problem(Rows(X, y, threads=1), Squared(), Covariate()).pilot(theta)
-    expected = [alone.risk(robust) for robust in robusts], alone.gradients()
-    monkeypatch.setattr(rows, "WORTH_THREADS", 0)
-    several = Problem(Rows(X, y, threads=3), Squared(), Covariate()).pilot(theta)
-    for found, wanted in zip(several.gradients(), expected[1], strict=True):
-        np.testing.assert_array_equal(found, wanted)
-    assert several.risks(robusts) == pytest.approx(expected[0], rel=1e-12)
-
-
-@pytest.mark.parametrize("loss", ["squared", "poisson"])
-def test_scores_are_the_same_from_a_sweep(make_theta, rng, loss, monkeypatch):
-    monkeypatch.setattr(pilot, "PART_SIZE", 7)
-    theta, X = make_theta((4, 3), (2, 2)), rng.normal(size=(30, 4, 3))
-    y = Loss.get(loss).draw(X[:, 0, 0], rng)
-    found = Problem(Rows(X, y), Loss.get(loss), Covariate(X[0])).pilot(theta)
-    np.testing.assert_allclose(found.scores(swept=True), found.scores(), rtol=1e-10, atol=1e-12)

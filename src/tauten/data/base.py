@@ -158,13 +158,6 @@ class Samples:
         """Apply `fn` to ``y`` or ``Z`` alone, part by part: X is not read."""
         raise NotImplementedError
 
-    def spread(self, fn: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        """Apply `fn` to each item, on the threads that go over the samples where there are any.
-
-        For work on samples that were read already.
-        """
-        return [fn(item) for item in items]
-
     def reweight(self, weight: Array) -> Self:
         """Return the same samples with other weights; their reads are counted together."""
         raise NotImplementedError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -119,10 +119,6 @@ class Files(Samples):
         if array is self.main:
             self.reads.passes += 1
         return [fn(part) for part in array.parts()]
-
-    def spread(self, fn: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        """Apply `fn` to each item, on the threads."""
-        return self.threads.map(fn, items)
 
     def reweight(self, weight: Array) -> Files:
         """Return the same samples with other weights; their reads are counted together."""

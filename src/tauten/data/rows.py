@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,15 +86,12 @@ class Rows(Samples):
         """Apply `fn` to ``y`` or ``Z``, which is one part."""
         return [fn(getattr(self, name))]
 
-    def spread(self, fn: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-        """Apply `fn` to each item, on the threads where X is worth them."""
-        return self.threads.map(fn, items) if self._threads > 1 else super().spread(fn, items)
-
     def _pass(self, work: Callable[[Iterator[Chunk]], Sequence[Any]]) -> list[Sequence[Any]]:
         """Give each thread a stretch of the chunks; return what `work` makes of each, in order."""
         self.reads.passes += 1
         starts = range(0, self.n, self.chunk)
-        threads = min(self._threads, len(starts))
+        threads = self.threads.size if self._worth_threads and len(starts) > 1 else 1
+        threads = min(threads, len(starts))
         if threads == 1:
             return [work(self._chunks(starts))]
         ends = [len(starts) * t // threads for t in range(threads + 1)]
@@ -107,10 +104,8 @@ class Rows(Samples):
             yield self._chunk(rows, first, self._kept.setdefault(first, []))
 
     @property
-    def _threads(self) -> int:
-        """How many threads X is worth."""
-        worth = is_numpy(self.main) and self.main.nbytes >= WORTH_THREADS
-        return self.threads.size if worth else 1
+    def _worth_threads(self) -> bool:
+        return is_numpy(self.main) and self.main.nbytes >= WORTH_THREADS
 
     def _chunk_rows(self) -> int:
         """Samples per chunk, such that the chunks are even and evenly many."""

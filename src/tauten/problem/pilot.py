@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,30 +42,24 @@ class PilotFit:
     def _parts(self) -> list[Chunk]:
         return self._chunk.parts(PART_SIZE)
 
-    def _see(self, kernel: Kernel, part: Chunk) -> Seen:
-        """Samples as a kernel sees them; those that shrink them alike share a sweep."""
-        _, scale, share = kernel.shrink(part)
-        factors = scale if share is None else share
-        key = (part.start, b"" if factors is None else to_numpy(factors).tobytes())
-        if key not in self._lines:
-            self._lines[key] = kernel.linearise(self._theta, part)
-        return kernel.seen(self._lines[key])
+    def _see(self, kernel: Kernel) -> Iterator[Seen]:
+        """The samples as a kernel sees them; those that shrink them alike share a sweep."""
+        for part in self._parts:
+            _, scale, share = kernel.shrink(part)
+            factors = scale if share is None else share
+            key = (part.start, b"" if factors is None else to_numpy(factors).tobytes())
+            if key not in self._lines:
+                self._lines[key] = kernel.linearise(self._theta, part)
+            yield kernel.seen(self._lines[key])
 
     @cached_property
     def _eta(self) -> Array:
         """Linear predictors."""
         return self._plain.predict(self._theta, self._chunk).eta
 
-    def _swept_eta(self) -> Array:
-        """The same, from sweeps of the samples; not for PCA, where one stands for all of them."""
-        seen = self._problem.data.spread(partial(self._see, self._plain), self._parts)
-        etas = [each.line.eta for each in seen]
-        return namespace(*etas).concat(etas)
-
-    def scores(self, swept: bool = False) -> np.ndarray:
-        """Scores of the samples, nan where the response is missing: see :class:`Pilot`."""
-        eta = self._swept_eta() if swept else self._eta
-        return to_numpy(self._plain.loss.score(eta, self._chunk.y))
+    def scores(self) -> np.ndarray:
+        """Scores of the samples, nan where the response is missing."""
+        return to_numpy(self._plain.loss.score(self._eta, self._chunk.y))
 
     def values(self) -> np.ndarray:
         """Losses of the samples, summed over the entries of a response."""
@@ -74,26 +68,19 @@ class PilotFit:
 
     def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
         """Per-sample gradients of each block, from scores bent by `bend`."""
-
-        def pulled(part: Chunk) -> list[Array]:
-            seen = self._see(self._plain, part)
-            return seen.raw if bend is None else list(seen.line.pullback(bend(seen.score)))
-
-        parts = self._problem.data.spread(pulled, self._parts)
+        parts = [
+            seen.raw if bend is None else list(seen.line.pullback(bend(seen.score)))
+            for seen in self._see(self._plain)
+        ]
         return [np.concatenate([to_numpy(g) for g in block]) for block in zip(*parts, strict=True)]
 
     def risk(self, robust: Robustifier) -> float:
         """Expected ``‖Â - A‖²_F`` with another robustifier, at a point in canonical form."""
         kernel = replace(self._plain, robust=robust)
-        seen = (self._see(kernel, part) for part in self._parts)
+        slope, moment, _ = per_sample(add_up(map(kernel.scatter, self._see(kernel))))
+        slope = self._problem.with_ridge(self._theta, slope)
         with quiet():  # where every gradient is cut there is no slope, and the error is infinite
-            slope, moment, _ = per_sample(add_up(map(kernel.scatter, seen)))
-            slope = self._problem.with_ridge(self._theta, slope)
             return expected_error(self._theta, slope, moment)
-
-    def risks(self, robusts: Sequence[Robustifier]) -> list[float]:
-        """:meth:`risk` with each of several robustifiers."""
-        return self._problem.data.spread(self.risk, robusts)
 
     def tensor_curvature(self, robust: Robustifier, direction: Array) -> float:
         """Mean of ``w_i <D, X_i>²`` over the samples, weighted, for a full tensor D."""

@@ -81,23 +81,23 @@ class Adaptive(Robustifier, name="auto"):
         """Choose each threshold with the ones before it in place."""
         new = copy(self)
         auto = is_word(self.tau, "auto")
-        # PCA has no covariates that could be wild; ω has tamed those of classes
-        cuts = auto and not (required(pilot).direct or required(pilot).classes)
         new._truncate = Truncate(np.inf if auto else self.tau).calibrate(pilot)
-        new._bend = self._choose_bend(pilot, swept=cuts)
+        new._bend = self._choose_bend(pilot)
         new._shrink = Shrink(self._choose_omega(pilot)).calibrate(pilot)
         new._publish()
-        return new._with_tau(sandwich(required(pilot), new._with_tau, new.score)) if cuts else new
+        if not auto or required(pilot).direct or required(pilot).classes:
+            return new  # PCA has no covariates that could be wild; ω has tamed those of classes
+        return new._with_tau(sandwich(required(pilot), new._with_tau, new.score))
 
     def _choose_omega(self, pilot: Pilot | None) -> Any:
         idle = pilot is None or pilot.residual or pilot.direct
         return np.inf if idle and is_word(self.omega, "auto") else self.omega
 
-    def _choose_bend(self, pilot: Pilot | None, *, swept: bool) -> Huber:
+    def _choose_bend(self, pilot: Pilot | None) -> Huber:
         if not is_word(self.nu, "auto"):
             return Huber(self.nu).calibrate(pilot)
         pilot = required(pilot)
-        return choose_bend(pilot.scores(swept)) if pilot.residual else Huber(np.inf).calibrate()
+        return choose_bend(pilot.scores()) if pilot.residual else Huber(np.inf).calibrate()
 
     def _with_tau(self, tau: Any) -> Self:
         return self._with(self._bend, Truncate(tau).calibrate())

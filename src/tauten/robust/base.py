@@ -24,11 +24,8 @@ class Pilot(Protocol):
     classes: bool  # whether it is one of classes
     direct: bool  # whether A is seen directly, as in PCA
 
-    def scores(self, swept: bool = False) -> np.ndarray:
-        """Scores ``∂ℓ/∂η`` of (some of) the samples; nan where a response is missing.
-
-        With `swept`, from what gradients are made of: no extra work where those are asked for too.
-        """
+    def scores(self) -> np.ndarray:
+        """Scores ``∂ℓ/∂η`` of (some of) the samples; nan where a response is missing."""
 
     def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
         """Per-sample partial gradients, block by block, from scores bent by `bend`."""
@@ -39,8 +36,8 @@ class Pilot(Protocol):
     def canonical(self) -> Pilot:
         """The same fit, with orthonormal factors and an all-orthogonal core."""
 
-    def risks(self, robusts: Sequence[Robustifier]) -> list[float]:
-        """Estimated squared errors of A with each of some robustifiers; at a canonical point."""
+    def risk(self, robust: Robustifier) -> float:
+        """Estimated squared error of A with a given robustifier; at a canonical point."""
 
 
 class Robustifier(Registered, name="none"):
