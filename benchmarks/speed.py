@@ -18,6 +18,7 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,9 @@ def fits(seconds):
         own = None
         for method, what in METHODS.items():
             if method in TOO_SLOW and "30³" in size:
+                continue
+            if method == "torch" and find_spec("torch") is None:
+                print("torch is not installed: pip install 'tauten[torch]' for its rows")
                 continue
             runs = [apart(method, numbers) for _ in range(RUNS.get(method, 3))]
             found = {name: float(np.median([run[name] for run in runs])) for name in runs[0]}
