@@ -9,8 +9,10 @@ from scipy.special import expit, log_softmax, softmax
 
 from tauten import TensorClassifier
 from tauten.datasets import make_model
+from tauten.designs import Pullback
 from tauten.jeffreys import Jeffreys
 from tauten.losses import Logistic, Multinomial
+from tauten.tucker import Tucker
 
 TIGHT = "newton:tol=1e-11,n_iter=300"
 
@@ -145,9 +147,8 @@ def test_a_shrunk_sample_has_less_of_the_prior():
     rng = np.random.default_rng(8)
     eta, share, rows = rng.normal(size=5), rng.uniform(size=5), rng.normal(size=(5, 2))
     inverse = np.diag([2.0, 3.0])
-    mine = Jeffreys(inverse).pseudo_observations(
-        Logistic(), eta, lambda score: iter([rows * score[:, None]]), share
-    )
+    pullback = Pullback(Tucker(np.ones(1), [np.ones((1, 1))]), rows)
+    mine = Jeffreys(inverse).pseudo_observations(Logistic(), eta, pullback, share)
     hat = share * expit(eta) * expit(-eta) * (rows**2 @ [2.0, 3.0])
     np.testing.assert_allclose(mine[1], hat)
     np.testing.assert_allclose(mine[0], hat * (expit(eta) - 0.5))

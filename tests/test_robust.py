@@ -24,7 +24,7 @@ from tauten.robust import (
     Truncate,
 )
 from tauten.testing import check_robustifier
-from tauten.tucker import Tucker
+from tauten.tucker import Affine, Tucker
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -431,3 +431,58 @@ def test_slopes_are_those_of_bent_gradients(robust):
     slope = (robust.sample(g + h, 0) - robust.sample(g - h, 0)) / (2 * h)
     np.testing.assert_allclose(robust.sample_slope(g, 0), slope, atol=1e-6)
     assert robust.sample_slope(g.astype(np.float32), 0).dtype == np.float32
+
+
+POINT = Affine(np.ones((2, 1)), [np.ones((4, 2)), np.ones((3, 1))], np.ones(2))
+ENTRIES = [np.linspace(0.1, 1.5, b.size).reshape(b.shape) for b in POINT.blocks]
+
+
+@pytest.mark.parametrize(
+    "robust",
+    [
+        Robustifier(),
+        Truncate(0.7),
+        Truncate([0.5, 0.6, 0.7, 0.8]),
+        Truncate(ENTRIES),
+        Truncate([0.5, ENTRIES[1], np.inf, ENTRIES[3]]),
+        Catoni(0.7),
+        NormClip([0.5, 0.6, 0.7, 0.8]),
+        Adaptive(np.inf, 1.0, ENTRIES),
+        Sloped(ENTRIES),
+    ],
+    ids=[
+        "none",
+        "one",
+        "per block",
+        "per entry",
+        "mixed",
+        "catoni",
+        "normclip",
+        "auto",
+        "subclass",
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_all_blocks_are_bent_at_once_as_one_by_one(robust, dtype, rng):
+    """A subclass that bends one block otherwise bends all of them so."""
+    robust = robust.calibrate()
+    rows = rng.normal(size=(20, 15)).astype(dtype)
+    ends = np.cumsum([b.size for b in POINT.blocks])[:-1]
+    blocks = [
+        part.reshape(20, *b.shape)
+        for part, b in zip(np.split(rows, ends, axis=1), POINT.blocks, strict=True)
+    ]
+    for every, one in (
+        (robust.samples, robust.sample),
+        (robust.sample_slopes, robust.sample_slope),
+    ):
+        expected = [one(block, k).reshape(20, -1) for k, block in enumerate(blocks)]
+        found = every(rows, POINT)
+        np.testing.assert_array_equal(found, np.concatenate(expected, axis=1))
+        assert found.dtype == dtype
+
+
+@pytest.mark.parametrize("robust", [Robustifier(), Truncate(np.inf), NormClip(np.inf), Huber(1.0)])
+def test_gradients_that_nothing_bends_are_not_copied(robust, rng):
+    rows = rng.normal(size=(5, 15))
+    assert robust.calibrate().samples(rows, POINT) is rows

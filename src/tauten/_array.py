@@ -7,6 +7,7 @@ Everything else asks :func:`namespace` for the functions of the library its arra
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
@@ -73,6 +74,15 @@ def reshape(array: Array, shape: tuple[int, ...]) -> Array:
 def matrix_of(tensor: Array, order: int) -> Array:
     """A tensor as a matrix: its first modes by the others."""
     return reshape(tensor, (math.prod(tensor.shape[:order]), math.prod(tensor.shape[order:])))
+
+
+def flat(blocks: Iterable[Array]) -> Array:
+    """Per-sample blocks flattened side by side; a batch of one is repeated for every sample."""
+    parts = [matrix_of(block, 1) for block in blocks]
+    xp, n = namespace(*parts), max(part.shape[0] for part in parts)
+    if any(part.shape[0] < n for part in parts):
+        parts = [xp.broadcast_to(part, (n, part.shape[1])) for part in parts]
+    return xp.concat(parts, axis=1)
 
 
 def product(batch: Array, matrix: Array, shape: tuple[int, ...]) -> Array:

@@ -8,17 +8,83 @@ score comes from and what a robustifier did to it is none of its business.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from ._array import Array, column, like, matrix_of, namespace, pair_products, product
-from .kernels import project
+from ._array import Array, column, flat, like, matrix_of, namespace, pair_products, product
+from .kernels import derivatives, project
 from .tucker import Tucker, multi_mode_dot
 
-Pullback = Callable[[Array | None], Iterator[Array]]
+
+@dataclass(frozen=True)
+class Pullback:
+    """From scores to per-sample gradients, for responses that are numbers.
+
+    A score scales what the sweep gave, the derivatives of the linear predictors.
+
+    Parameters
+    ----------
+    theta : Tucker
+        The point.
+    rows : array (n, D)
+        The derivatives, all blocks side by side.
+    """
+
+    theta: Tucker
+    rows: Array
+
+    def __call__(self, score: Array) -> Iterator[Array]:
+        """Yield one array (n, *block) for each block of the point, in their order.
+
+        Parameters
+        ----------
+        score : array
+            Of the shape of the linear predictors, or one row, to be used for every sample.
+        """
+        yield from self.theta.split(self.flat(score))
+
+    def flat(self, score: Array) -> Array:
+        """The same, side by side: (n, D)."""
+        return self.rows * column(score, 2)
+
+
+@dataclass(frozen=True)
+class TensorPullback(Pullback):
+    """The same for responses with modes of their own.
+
+    Parameters
+    ----------
+    theta : Tucker
+    rows : array (n, c), optional
+        The vector covariates.
+    xbar, xparts, hbar : arrays
+        Projected covariates: by all factors, by all but one, and contracted with the core.
+    """
+
+    rows: Array | None
+    xbar: Array
+    xparts: Sequence[Array]
+    hbar: Array
+
+    def __call__(self, score: Array) -> Iterator[Array]:
+        """Yield one array (n, *block) for each block of the point, in their order."""
+        order, core = self.xbar.ndim - 1, self.theta.core
+        sbar, *sparts = project(score, self.theta.factors[order:])
+        wbar = product(sbar, matrix_of(core, order).T, self.theta.rank[:order])
+        yield _outer(self.xbar, sbar)
+        for k, part in enumerate(self.xparts):
+            yield _contract_all_but(part, wbar, k)
+        for k, part in enumerate(sparts):
+            yield _contract_all_but(part, self.hbar, k)
+        if self.rows is not None:
+            yield _outer(self.rows, score)
+
+    def flat(self, score: Array) -> Array:
+        """The same, side by side: (n, D)."""
+        return flat(self(score))
 
 
 @dataclass(frozen=True)
@@ -64,27 +130,19 @@ class Covariate:
         Returns
         -------
         eta : array (n, p_{d0+1}, ..., p_d)
-        pullback : callable
-            Takes a score of the shape of eta (or one row, to be used for every sample) and yields
-            one array (n, *block) for each block of theta, in the order of ``theta.blocks``. For
-            responses that are numbers, None is a score of one, and nothing is multiplied by it.
+        pullback : Pullback
+            From scores of the shape of eta to the gradients of each block of theta.
         """
-        order = X.ndim - 1
-        inner, outer = theta.factors[:order], theta.factors[order:]
-        core = None if outer else theta.core
-        xbar, *xparts = project(X, inner, core=core, center=self.center, scale=scale)
+        order, center = X.ndim - 1, self.center
+        if order == theta.order:
+            point = theta.factors, theta.core
+            rows = derivatives(X, *point, center=center, scale=scale, beside=Z)
+            first = rows[:, : math.prod(theta.rank)]  # the projected samples
+            eta = product(first, matrix_of(theta.core, order), ())
+            return add_linear(theta, eta, Z), Pullback(theta, rows)
+        xbar, *xparts = project(X, theta.factors[:order], center=center, scale=scale)
         hbar, eta = _predict(theta, xbar, Z)
-
-        def pullback(score: Array | None) -> Iterator[Array]:
-            if outer:
-                yield from _pull_tensor(theta, score, xbar, xparts, hbar)
-            else:  # a scalar score scales what the sweep gave: the derivatives of eta
-                for part in (xbar, *xparts):
-                    yield part if score is None else part * column(score, part.ndim)
-            if Z is not None:
-                yield Z if score is None else _outer(Z, score)
-
-        return eta, pullback
+        return eta, TensorPullback(theta, Z, xbar, xparts, hbar)
 
     def inner(self, tensor: Array, X: Array, scale: Array | None = None) -> Array:
         """``<A, X_i>`` for a full tensor A."""
@@ -114,12 +172,17 @@ class Covariate:
 
     def adjoint(self, score: Array, X: Array, scale: Array | None = None) -> Array:
         """``Σ_i X_i ∘ s_i``: the gradient with respect to the full tensor, of summed losses."""
-        score = score if scale is None else score * column(scale, score.ndim)
-        total = matrix_of(X, 1).T @ matrix_of(score, 1)
+        return self.adjoints([score if scale is None else score * column(scale, score.ndim)], X)[0]
+
+    def adjoints(self, scores: Sequence[Array], X: Array) -> list[Array]:
+        """The same for several scores, which share a read of X."""
+        xp, columns = namespace(X), flat(scores)
+        total = matrix_of(X, 1).T @ columns
         if self.center is not None:
-            center = namespace(X).reshape(self.center, (-1, 1))
-            total = total - center * namespace(X).sum(matrix_of(score, 1), axis=0)
-        return namespace(X).reshape(total, (*X.shape[1:], *score.shape[1:]))
+            total = total - xp.reshape(self.center, (-1, 1)) * xp.sum(columns, axis=0)
+        total = xp.reshape(total, (*X.shape[1:], len(scores), *scores[0].shape[1:]))
+        modes = (slice(None),) * (scores[0].ndim - 1)
+        return [total[(..., i, *modes)] for i in range(len(scores))]
 
     def predict(
         self, theta: Tucker, X: Array, Z: Array | None = None, scale: Array | None = None
@@ -178,9 +241,9 @@ class Direct(Covariate):
         """None of each: there is nothing to share."""
         yield from [None] * len(thetas)
 
-    def adjoint(self, score: Array, X: Array | None, scale: Array | None = None) -> Array:
-        """``Σ_i s_i``."""
-        return namespace(score).sum(score, axis=0)
+    def adjoints(self, scores: Sequence[Array], X: Array | None) -> list[Array]:
+        """``Σ_i s_i`` of each."""
+        return [namespace(score).sum(score, axis=0) for score in scores]
 
 
 def _predict(theta: Tucker, xbar: Array, Z: Array | None) -> tuple[Array, Array]:
@@ -197,20 +260,6 @@ def add_linear(theta: Tucker, eta: Array, Z: Array | None) -> Array:
         return eta
     linear = theta.blocks[-1]
     return eta + product(Z, matrix_of(linear, 1), linear.shape[1:])
-
-
-def _pull_tensor(
-    theta: Tucker, score: Array, xbar: Array, xparts: list[Array], hbar: Array
-) -> Iterator[Array]:
-    """Gradients of core and factors from scores with modes of their own."""
-    order = xbar.ndim - 1
-    sbar, *sparts = project(score, theta.factors[order:])
-    wbar = product(sbar, matrix_of(theta.core, order).T, theta.rank[:order])
-    yield _outer(xbar, sbar)
-    for k, part in enumerate(xparts):
-        yield _contract_all_but(part, wbar, k)
-    for k, part in enumerate(sparts):
-        yield _contract_all_but(part, hbar, k)
 
 
 def _outer(left: Array, right: Array) -> Array:

@@ -9,12 +9,11 @@ are undecided.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from ._array import Array, column, like, matrix_of, namespace
+from ._array import Array, column, like, namespace
 from .designs import Pullback
 from .losses import Loss
 
@@ -55,21 +54,12 @@ class Jeffreys:
     def _spread(self, loss: Loss, eta: Array, pullback: Pullback) -> Array:
         """Variance of each predictor; with one-hot classes, of its distance to their mean."""
         xp = namespace(eta)
-        mean = flat(pullback(loss.mean(eta))) if loss.one_hot else 0.0
+        mean = pullback.flat(loss.mean(eta)) if loss.one_hot else 0.0
         spreads = []
         for index in np.ndindex(*eta.shape[1:]):
-            rows = flat(pullback(unit(eta[:1, ...], index))) - mean
+            rows = pullback.flat(unit(eta[:1, ...], index)) - mean
             spreads.append(xp.sum((rows @ self.inverse) * rows, axis=1))
         return xp.reshape(xp.stack(spreads, axis=1), eta.shape)
-
-
-def flat(blocks: Iterable[Array]) -> Array:
-    """Per-sample blocks flattened side by side; a batch of one is repeated for every sample."""
-    parts = [matrix_of(block, 1) for block in blocks]
-    xp, n = namespace(*parts), max(part.shape[0] for part in parts)
-    if any(part.shape[0] < n for part in parts):
-        parts = [xp.broadcast_to(part, (n, part.shape[1])) for part in parts]
-    return xp.concat(parts, axis=1)
 
 
 def unit(row: Array, index: tuple[int, ...]) -> Array:

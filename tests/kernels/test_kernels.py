@@ -14,8 +14,15 @@ needs_compiled = pytest.mark.skipif(compiled._sweep is None, reason="built witho
 PATHS = [plain, pytest.param(compiled, marks=needs_compiled)]
 
 
-def written_out(X, factors, *, core=None, center=None, scale=None, partials=True):
-    """The formulas of kernels.project, as one einsum each."""
+def found(path, X, factors, *, core=None, **options):
+    """What a path makes of a batch: projections, or with a core derivatives."""
+    if core is None:
+        return path.project(X, factors, **options)
+    return [path.derivatives(X, factors, core, **options)]
+
+
+def written_out(X, factors, *, core=None, center=None, scale=None, partials=True, beside=None):
+    """The formulas of both, as one einsum each."""
     X = X.astype(float)
     X = X if center is None else X - center
     X = X if scale is None else X * scale.reshape(-1, *[1] * (X.ndim - 1))
@@ -35,7 +42,10 @@ def written_out(X, factors, *, core=None, center=None, scale=None, partials=True
         if core is not None:
             part = np.einsum(f"z{modes},{r}->z{p[k]}{r[k]}", part, core)
         arrays.append(part)
-    return arrays
+    if core is None:
+        return arrays
+    arrays += [] if beside is None else [beside]
+    return [np.concatenate([a.reshape(len(a), -1) for a in arrays], axis=1)]
 
 
 @st.composite
@@ -45,11 +55,14 @@ def batches(draw):
     rank = tuple(draw(st.integers(1, min(p, 5))) for p in shape)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n = draw(st.integers(1, 35))
-    options = (rng.normal(size=rank), rng.normal(size=shape), rng.uniform(size=n))
-    options = zip(("core", "center", "scale"), options, strict=True)
-    options = {key: value for key, value in options if draw(st.booleans())}
+    options = {"center": rng.normal(size=shape), "scale": rng.uniform(size=n)}
+    if draw(st.booleans()):
+        options |= {"core": rng.normal(size=rank), "beside": rng.normal(size=(n, 2))}
+    else:
+        options["partials"] = draw(st.booleans())
+    options = {key: value for key, value in options.items() if key == "core" or draw(st.booleans())}
     factors = [rng.normal(size=pair) for pair in zip(shape, rank, strict=True)]
-    return rng.normal(size=(n, *shape)), factors, options | {"partials": draw(st.booleans())}
+    return rng.normal(size=(n, *shape)), factors, options
 
 
 def agree(mine, theirs, tol=1e-12):
@@ -63,7 +76,7 @@ def agree(mine, theirs, tol=1e-12):
 def test_formulas(path, batch):
     X, factors, options = batch
     if path is plain or compiled.serves(X):
-        agree(path.project(X, factors, **options), written_out(X, factors, **options))
+        agree(found(path, X, factors, **options), written_out(X, factors, **options))
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -83,7 +96,7 @@ def test_tiles_of_every_size(path, rng):
         factors = [rng.normal(size=pair) for pair in zip(shape, rank, strict=True)]
         X, core = rng.normal(size=(17, *shape)), rng.normal(size=rank)
         for options in ({}, {"core": core}, {"center": X[3]}, {"partials": False}):
-            agree(path.project(X, factors, **options), written_out(X, factors, **options))
+            agree(found(path, X, factors, **options), written_out(X, factors, **options))
         single = [X.astype(np.float32), [u.astype(np.float32) for u in factors]]
         agree(path.project(*single), written_out(*single), tol=1e-4)
 
@@ -120,15 +133,16 @@ def scaled(array, factor=8.0):
 def test_types_and_layouts(change, rng):
     X, factors = change(scaled(rng.normal(size=(30, 4, 5, 6)))), [np.eye(p, 2) for p in (4, 5, 6)]
     core = np.ones((2, 2, 2))
-    agree(kernels.project(X, factors, core=core), written_out(X, factors, core=core))
+    agree(found(kernels, X, factors, core=core), written_out(X, factors, core=core))
 
 
 def test_single_precision_stays_single(rng):
     X = rng.normal(size=(20, 6, 7)).astype(np.float32)
     factors = [rng.normal(size=(p, 2)).astype(np.float32) for p in (6, 7)]
-    mine = kernels.project(X, factors)
-    assert {m.dtype for m in mine} == {np.dtype(np.float32)}
-    agree(mine, written_out(X, factors), tol=1e-5)
+    for options in ({}, {"core": np.eye(2, dtype=np.float32), "beside": X[:, 0, :1]}):
+        mine = found(kernels, X, factors, **options)
+        assert {m.dtype for m in mine} == {np.dtype(np.float32)}
+        agree(mine, written_out(X, factors, **options), tol=1e-5)
 
 
 def test_read_only_input(rng):

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from .._array import Array
 from . import compiled, plain
 
-__all__ = ["in_use", "project"]
+__all__ = ["derivatives", "in_use", "project"]
 
 
 def project(
     X: Array,
     factors: Sequence[Array],
     *,
-    core: Array | None = None,
     center: Array | None = None,
     scale: Array | None = None,
     partials: bool = True,
@@ -30,9 +29,6 @@ def project(
     X : array (n, p_1, ..., p_d)
         A batch; axis 0 holds the samples.
     factors : sequence of arrays (p_k, r_k)
-    core : array (r_1, ..., r_d), optional
-        Contracted with the partial projections: they are then the derivatives of
-        ``<X_i, S x_1 U_1 ... x_d U_d>`` with respect to the factors.
     center : array (p_1, ..., p_d), optional
         Subtracted from every sample.
     scale : array (n,), optional
@@ -44,7 +40,7 @@ def project(
     -------
     list of arrays
         First ``X_i x_j U_jᵀ``, of shape (n, r_1, ..., r_d); then, for each k, ``X_i x_{j≠k} U_jᵀ``,
-        where mode k keeps its dimension p_k; with a core, (n, p_k, r_k).
+        where mode k keeps its dimension p_k.
 
     Examples
     --------
@@ -52,11 +48,43 @@ def project(
     >>> X, u = np.ones((5, 3, 2)), [np.ones((3, 1)), np.ones((2, 1))]
     >>> [part.shape for part in project(X, u)]
     [(5, 1, 1), (5, 3, 1), (5, 1, 2)]
-    >>> [part.shape for part in project(X, u, core=np.ones((1, 1)))]
-    [(5, 1, 1), (5, 3, 1), (5, 2, 1)]
     """
     path = compiled if compiled.serves(X) else plain
-    return path.project(X, factors, core=core, center=center, scale=scale, partials=partials)
+    return path.project(X, factors, center=center, scale=scale, partials=partials)
+
+
+def derivatives(
+    X: Array,
+    factors: Sequence[Array],
+    core: Array,
+    *,
+    center: Array | None = None,
+    scale: Array | None = None,
+    beside: Array | None = None,
+) -> Array:
+    """Derivatives of ``<X_i, S x_1 U_1 ... x_d U_d>`` with respect to core and factors.
+
+    Parameters
+    ----------
+    X, factors, center, scale : see :func:`project`
+    core : array (r_1, ..., r_d)
+    beside : array (n, c), optional
+        Columns to put behind the others.
+
+    Returns
+    -------
+    array (n, Π r_k + Σ p_k r_k + c)
+        All blocks, each flattened, side by side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, u = np.ones((5, 3, 2)), [np.ones((3, 1)), np.ones((2, 1))]
+    >>> derivatives(X, u, np.ones((1, 1)))[0]
+    array([6., 2., 2., 2., 3., 3.])
+    """
+    path = compiled if compiled.serves(X) else plain
+    return path.derivatives(X, factors, core, center=center, scale=scale, beside=beside)
 
 
 def in_use() -> str:

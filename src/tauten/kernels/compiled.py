@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +36,6 @@ def project(
     X: np.ndarray,
     factors: Sequence[np.ndarray],
     *,
-    core: np.ndarray | None = None,
     center: np.ndarray | None = None,
     scale: np.ndarray | None = None,
     partials: bool = True,
@@ -42,28 +43,75 @@ def project(
     """Projections of a batch: see :func:`tauten.kernels.project`.
 
     Samples are the fastest axis in memory of what is returned: what is done with them next runs
-    along them. Vectors run along the last mode; one shorter than a vector is taken first instead.
+    along them.
     """
-    dtype = np.float32 if X.dtype == factors[0].dtype == np.float32 else np.float64
-    turned = X.shape[-1] < _sweep.width // np.dtype(dtype).itemsize <= X.shape[-2]
-    if turned:
-        factors = [factors[-1], *factors[:-1]]
-        core = None if core is None else np.moveaxis(core, -1, 0)
+    dtype, turned = _type(X, factors), _turned(X, factors)
+    factors = [factors[-1], *factors[:-1]] if turned else factors
     n, rank = X.shape[0], tuple(u.shape[1] for u in factors)
     shapes = [rank]
     if partials:
-        for k, u in enumerate(factors):
-            left, right = rank[:k], rank[k + 1 :]
-            shapes.append(u.shape if core is not None else (*left, u.shape[0], *right))
-    outs = tuple(np.empty((*shape, n), dtype) for shape in shapes)
-    others = (None if a is None else _ready(a, dtype) for a in (core, center, scale))
-    inputs = (_ready_samples(X, dtype), tuple(_ready(u, dtype) for u in factors))
-    _sweep.sweep(*inputs, *others, outs, turned)
+        shapes += [(*rank[:k], u.shape[0], *rank[k + 1 :]) for k, u in enumerate(factors)]
+    outs = [np.empty((*shape, n), dtype) for shape in shapes]
+    _run(X, factors, (None, center, scale), outs, turned)
     if turned:
-        xbar, *parts = outs
-        back = (lambda a: np.moveaxis(a, 0, -2)) if core is None else (lambda a: a)
-        outs = (np.moveaxis(xbar, 0, -2), *map(back, (*parts[1:], *parts[:1])))
+        xbar, *parts = (np.moveaxis(out, 0, -2) for out in outs)
+        outs = [xbar, *parts[1:], *parts[:1]]
     return [_samples_first(out) for out in outs]
+
+
+def derivatives(
+    X: np.ndarray,
+    factors: Sequence[np.ndarray],
+    core: np.ndarray,
+    *,
+    center: np.ndarray | None = None,
+    scale: np.ndarray | None = None,
+    beside: np.ndarray | None = None,
+) -> np.ndarray:
+    """Derivatives of a batch: see :func:`tauten.kernels.derivatives`; samples are the fastest."""
+    dtype, turned = _type(X, factors), _turned(X, factors)
+    shapes = [core.shape, *(u.shape for u in factors)]
+    ends, n = [0, *itertools.accumulate(map(math.prod, shapes))], X.shape[0]
+    rows = np.empty((ends[-1] + (0 if beside is None else beside.shape[1]), n), dtype)
+    if beside is not None:
+        rows[ends[-1] :] = beside.T
+    places = zip(itertools.pairwise(ends), shapes, strict=True)
+    xbar, *parts = (rows[low:high].reshape(*shape, n) for (low, high), shape in places)
+    if turned:
+        factors, parts = [factors[-1], *factors[:-1]], [parts[-1], *parts[:-1]]
+        first = np.empty((core.shape[-1], *core.shape[:-1], n), dtype)
+        core = np.moveaxis(core, -1, 0)
+        _run(X, factors, (core, center, scale), [first, *parts], turned)
+        xbar[...] = np.moveaxis(first, 0, -2)
+    else:
+        _run(X, factors, (core, center, scale), [xbar, *parts], turned)
+    return rows.T
+
+
+def _type(X: np.ndarray, factors: Sequence[np.ndarray]) -> Any:
+    return np.float32 if X.dtype == factors[0].dtype == np.float32 else np.float64
+
+
+def _turned(X: np.ndarray, factors: Sequence[np.ndarray]) -> bool:
+    """Whether the last mode is taken first: vectors run along the last, and it is shorter."""
+    return X.shape[-1] < _sweep.width // np.dtype(_type(X, factors)).itemsize <= X.shape[-2]
+
+
+def _run(
+    X: np.ndarray,
+    factors: Sequence[np.ndarray],
+    others: Sequence[np.ndarray | None],
+    outs: Sequence[np.ndarray],
+    turned: bool,
+) -> None:
+    """The sweep itself, into arrays whose last axis are the samples.
+
+    The others are core, centre and scale.
+    """
+    dtype = outs[0].dtype
+    ready = (None if a is None else _ready(a, dtype) for a in others)
+    inputs = (_ready_samples(X, dtype), tuple(_ready(u, dtype) for u in factors))
+    _sweep.sweep(*inputs, *ready, tuple(outs), turned)
 
 
 def _ready(array: np.ndarray, dtype: Any) -> np.ndarray:

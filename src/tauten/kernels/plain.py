@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from .._array import Array, column, matrix_of, namespace
+from .._array import Array, column, flat, matrix_of, namespace
 from ..tucker import multi_mode_dot, sweep
 
 
@@ -12,28 +12,50 @@ def project(
     X: Array,
     factors: Sequence[Array],
     *,
-    core: Array | None = None,
     center: Array | None = None,
     scale: Array | None = None,
     partials: bool = True,
 ) -> list[Array]:
     """Projections of a batch: see :func:`tauten.kernels.project`."""
-    arrays = _all(X, factors, core, partials)
-    if center is not None:  # projections are linear: X itself is not touched
-        middle = _all(center[None, ...], factors, core, partials)
-        arrays = [a - c for a, c in zip(arrays, middle, strict=True)]
+
+    def projections(X: Array) -> list[Array]:
+        if not partials:
+            return [multi_mode_dot(X, [u.T for u in factors], first=1)]
+        xbar, parts = sweep(X, factors)
+        return [xbar, *parts]
+
+    return _moved(projections, X, center, scale)
+
+
+def derivatives(
+    X: Array,
+    factors: Sequence[Array],
+    core: Array,
+    *,
+    center: Array | None = None,
+    scale: Array | None = None,
+    beside: Array | None = None,
+) -> Array:
+    """Derivatives of a batch: see :func:`tauten.kernels.derivatives`."""
+
+    def blocks(X: Array) -> list[Array]:
+        xbar, parts = sweep(X, factors)
+        return [xbar, *(_contract(part, core, k) for k, part in enumerate(parts))]
+
+    found = _moved(blocks, X, center, scale)
+    return flat(found if beside is None else [*found, beside])
+
+
+def _moved(
+    fn: Callable[[Array], list[Array]], X: Array, center: Array | None, scale: Array | None
+) -> list[Array]:
+    """What a linear function makes of each sample, centred and scaled: X itself is not touched."""
+    arrays = fn(X)
+    if center is not None:
+        arrays = [a - c for a, c in zip(arrays, fn(center[None, ...]), strict=True)]
     if scale is not None:
         arrays = [a * column(scale, a.ndim) for a in arrays]
     return arrays
-
-
-def _all(X: Array, factors: Sequence[Array], core: Array | None, partials: bool) -> list[Array]:
-    if not partials:
-        return [multi_mode_dot(X, [u.T for u in factors], first=1)]
-    xbar, parts = sweep(X, factors)
-    if core is not None:
-        parts = [_contract(part, core, k) for k, part in enumerate(parts)]
-    return [xbar, *parts]
 
 
 def _contract(part: Array, core: Array, mode: int) -> Array:

@@ -10,9 +10,9 @@ from itertools import islice
 
 import numpy as np
 
-from .._array import Array, column, like, matrix_of, namespace, product, reshape
+from .._array import Array, column, flat, like, matrix_of, namespace, product, reshape
 from ..data.base import add_up
-from ..jeffreys import flat, unit
+from ..jeffreys import unit
 from .seen import Line
 
 
@@ -27,7 +27,7 @@ def normal_matrices(line: Line, pairs: list[tuple[Array, Array | None]]) -> list
         left; None keeps all.
     """
     if line.eta.ndim == 1:
-        return [_normal_matrix(line.jacobian, *pair) for pair in pairs]
+        return [_normal_matrix(line.pullback.rows, *pair) for pair in pairs]
 
     def matrices(at: tuple[int, ...]) -> list[Array]:
         part, here = Slice(line, at), (slice(None), *at, slice(None))

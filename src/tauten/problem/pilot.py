@@ -69,10 +69,10 @@ class PilotFit:
     def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
         """Per-sample gradients of each block, from scores bent by `bend`."""
         parts = [
-            seen.raw if bend is None else list(seen.line.pullback(bend(seen.score)))
+            to_numpy(seen.raw if bend is None else seen.line.pullback.flat(bend(seen.score)))
             for seen in self._see(self._plain)
         ]
-        return [np.concatenate([to_numpy(g) for g in block]) for block in zip(*parts, strict=True)]
+        return self._theta.split(np.concatenate(parts))
 
     def risk(self, robust: Robustifier) -> float:
         """Expected ``‖Â - A‖²_F`` with another robustifier, at a point in canonical form."""

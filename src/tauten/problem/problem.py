@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from .._array import Array, column, like, namespace, ratio, to_numpy
 from .._log import tell, thresholds
 from ..data import Chunk, Samples
 from ..designs import Covariate, Direct
-from ..jeffreys import Jeffreys, flat
+from ..jeffreys import Jeffreys
 from ..losses import Loss
 from ..ridge import ridge_curvature, ridge_gradient
 from ..robust import Robustifier
@@ -25,6 +25,8 @@ from .pilot import PILOT_SIZE, PilotFit
 from .samplewise import Kernel, per_sample
 from .seen import Seen, View, total_weight, weighted
 from .system import horizontal_part, horizontal_system
+
+N_SUMS = 7  # what one problem adds up over the samples: see `_sums`
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,9 @@ class Problem:
         return gradients([self], [theta], curvature=curvature)[0]
 
     def _gradient(self, theta: Tucker, total: list[Any], curvature: bool) -> Gradient:
-        matrix, correction, tensor, value, count, changed, *sums = total
+        matrix, correction, value, count, changed, sums, tensor = total
         xp = namespace(theta.core)
-        means = [s / column(count, s.ndim) for s in sums]
+        means = theta.split(sums / column(count, 2))
         sizes = [self.data.n * math.prod(block.shape) for block in theta.blocks]
         weight = xp.sum(count)
         found = Gradient(
@@ -210,9 +212,9 @@ class Problem:
             if seen.whole:
                 return like(np.zeros(chunk.y.shape[0]), seen.score)
             line = seen.line if seen.line.whole else plain.linearise(theta, chunk)
-            bent, raw = flat(iter(seen.cut)), flat(iter(plain.seen(line).raw))
+            raw = plain.seen(line).raw
             xp = namespace(raw)
-            kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (bent, raw))
+            kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (seen.cut, raw))
             # Bent entries of a response can cancel less than the raw ones, and more be kept.
             return 1 - ratio(xp.minimum(kept, whole), whole)
 
@@ -240,7 +242,7 @@ def gradients(
     work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta in pairs], curvature)
     totals = iter(problems[0].data.map_sums(work, [problem.data for problem in problems]))
     return [
-        problem._gradient(theta, list(islice(totals, 6 + len(theta.blocks))), curvature)
+        problem._gradient(theta, list(islice(totals, N_SUMS)), curvature)
         for problem, theta in pairs
     ]
 
@@ -248,7 +250,10 @@ def gradients(
 def _chunk_sums(
     sights: Sequence[tuple[Kernel, Tucker]], curvature: bool, chunks: Sequence[Chunk]
 ) -> list[Any]:
-    """Sums of one problem after the other; those that differ in weights alone are one sight."""
+    """Sums of one problem after the other; those that differ in weights alone are one sight.
+
+    The gradients with respect to the full tensor come of one product with X for all problems.
+    """
     alike: dict[tuple[int, ...], list[int]] = {}
     for i, (kernel, theta) in enumerate(sights):
         alike.setdefault((id(theta), *map(id, vars(kernel).values())), []).append(i)
@@ -258,11 +263,19 @@ def _chunk_sums(
         seen = kernel.see(theta, chunks[first])
         found[first] = _sums(kernel, seen, curvature)
         found |= {i: _sums(kernel, seen.among(chunks[i]), curvature) for i in others}
-    return [total for i in range(len(sights)) for total in found[i]]
+    sums = [found[i] for i in range(len(sights))]
+    if curvature:
+        design, scores = sights[0][0].design, [one.pop() for one in sums]
+        for one, tensor in zip(sums, design.adjoints(scores, chunks[0].X), strict=True):
+            one.append(tensor)
+    return list(chain.from_iterable(sums))
 
 
 def _sums(kernel: Kernel, seen: Seen, curvature: bool) -> list[Any]:
-    return [*(kernel.hessian(seen) if curvature else [0.0] * 3), *kernel.gradient(seen)]
+    """What is summed over a chunk for one problem; last, the scores that its tensor comes of."""
+    if not curvature:
+        return [0.0, 0.0, *kernel.gradient(seen), 0.0]
+    return [*kernel.hessian(seen), *kernel.gradient(seen), kernel.kept_score(seen)]
 
 
 def scores(problems: Sequence[Problem], thetas: Sequence[Tucker]) -> list[np.ndarray]:

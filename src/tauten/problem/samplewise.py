@@ -11,7 +11,7 @@ import numpy as np
 from .._array import Array, column, like, matrix_of, namespace, reshape
 from ..data import Chunk
 from ..designs import Covariate, Direct, add_linear
-from ..jeffreys import Jeffreys, flat, unit
+from ..jeffreys import Jeffreys, unit
 from ..losses import Loss
 from ..robust import Robustifier
 from ..robust.base import slope_of
@@ -119,19 +119,21 @@ class Kernel:
         """Sums over a chunk: value, samples per block, changed entries, then the gradients."""
         members = self._members(seen.line.chunk)
         value = _matmul_rows(members, self.value(seen.line))
-        sums = [_matmul_rows(members, cut) for cut in seen.cut]
-        return [value, namespace(members).sum(members, axis=1), np.asarray(seen.changed), *sums]
+        count = namespace(members).sum(members, axis=1)
+        return [value, count, np.asarray(seen.changed), members @ seen.cut]
 
-    def adjoint(self, seen: Seen, kept: Array | None) -> Array:
-        """Sum over a chunk of ``X_i ∘ s_i``, for bent scores, of samples as far as they are kept.
+    def kept_score(self, seen: Seen) -> Array:
+        """Bent scores, weighted, of samples as far as they are kept: see :attr:`Gradient.tensor`.
 
-        What is kept of a sample is the mean of `kept`, the shares of its gradient entries that
-        bending leaves: a number without units.
+        What is kept of a sample is the mean of the shares of its gradient entries that bending
+        leaves: a number without units.
         """
-        line, score = seen.line, seen.bent
+        line, score, kept = seen.line, seen.bent, seen.shares
         if kept is not None:
             score = score * column(namespace(kept).mean(kept, axis=1), score.ndim)
-        return self.design.adjoint(weighted(score, line.chunk), line.chunk.X, line.scale)
+        if line.scale is not None:
+            score = score * column(line.scale, score.ndim)
+        return weighted(score, line.chunk)
 
     def curvature(self, seen: Seen, *, slope: bool = False) -> list[Array]:
         """Sum over a chunk of ``J_iᵀ W_i J_i``, all blocks flattened into one axis.
@@ -148,7 +150,7 @@ class Kernel:
         return self._normal_matrices(seen.line, [pair], exact=slope)
 
     def hessian(self, seen: Seen) -> list[Any]:
-        """Sums over a chunk: safe curvature, what slopes add to it, and the full gradient.
+        """Sums over a chunk: safe curvature, and what slopes add to it.
 
         The slopes are those of the bends. They may be negative, so that a step with them goes to
         the end of the way if that is near, and anywhere if it is not.
@@ -159,7 +161,7 @@ class Kernel:
             slope = self._safe_curvature(line) * slope_of(self.robust.score, seen.score)
             pairs.append((weighted(slope, line.chunk), seen.slopes))
         safe, *steep = self._normal_matrices(line, pairs, exact=False)
-        return [safe, steep[0] - safe if steep else 0.0, self.adjoint(seen, shares)]
+        return [safe, steep[0] - safe if steep else 0.0]
 
     def information(self, line: Line) -> Array:
         """Sum over a chunk of ``J_iᵀ W_i J_i`` with the loss's own curvature, nothing bent."""
@@ -203,14 +205,14 @@ class Kernel:
             right = right if kept is None else right * column(xp.min(kept, axis=1), p.ndim)
         for index in np.ndindex(*weight.shape[1:-1]):
             group = sum(unit(weight[:1, ...], (*index, c)) for c in range(weight.shape[-1]))
-            left = flat(line.pullback(weight * right * group))
-            total = total + kept_of(left, kept).T @ flat(line.pullback(p * group))
+            left = line.pullback.flat(weight * right * group)
+            total = total + kept_of(left, kept).T @ line.pullback.flat(p * group)
         return total
 
     def scatter(self, seen: Seen) -> list[Any]:
         """Sums over a chunk: slope, second moment and total of the bent gradients, and weights."""
         chunk = seen.line.chunk
-        bent = weighted(flat(iter(seen.cut)), chunk)
+        bent = weighted(seen.cut, chunk)
         slope = self.curvature(seen, slope=True)
         return [*slope, bent.T @ bent, namespace(bent).sum(bent, axis=0), total_weight(chunk)]
 

@@ -10,7 +10,6 @@ from typing import Any
 from .._array import Array, column, namespace, ratio
 from ..data import Chunk, Samples
 from ..designs import Pullback
-from ..jeffreys import flat
 from ..robust import Robustifier
 from ..tucker import Tucker
 
@@ -45,8 +44,8 @@ class Line(View):
     theta : Tucker
         The point.
     chunk : Chunk
-    pullback : callable
-        From scores to per-sample gradients: see :meth:`tauten.designs.Covariate.linearise`.
+    pullback : Pullback
+        From scores to per-sample gradients.
     scale : array (n,), optional
         Factors that shrink each X_i.
     Z : array (n, c), optional
@@ -58,11 +57,6 @@ class Line(View):
     pullback: Pullback
     scale: Array | None = None
     Z: Array | None = None
-
-    @cached_property
-    def jacobian(self) -> Array:
-        """Derivatives of the predictors of responses that are numbers, all blocks flattened."""
-        return flat(self.pullback(None))
 
     @property
     def whole(self) -> bool:
@@ -78,24 +72,28 @@ class Seen:
     line : Line
     score, bent : array
         Scores before and after they were bent.
-    raw : list of arrays
-        Per-sample gradients of each block, from bent scores.
+    raw : array (n, D)
+        Per-sample gradients from bent scores, all blocks side by side.
     """
 
     def __init__(self, line: Line, score: Array, robust: Robustifier) -> None:
         self.line, self.score, self._robust = line, score, robust
         self.bent = robust.score(score)
-        self.raw = list(line.pullback(self.bent))
+        self.raw = line.pullback.flat(self.bent)
 
     @cached_property
-    def cut(self) -> list[Array]:
+    def cut(self) -> Array:
         """The gradients after they were bent themselves."""
-        return [self._robust.sample(raw, k) for k, raw in enumerate(self.raw)]
+        return self._robust.samples(self.raw, self.line.theta)
 
     @cached_property
     def changed(self) -> list[int]:
         """How many entries of each block that changed."""
-        return [_count_changed(*pair) for pair in zip(self.cut, self.raw, strict=True)]
+        theta, raw = self.line.theta, self.raw
+        if self.cut is raw:
+            return [0] * len(theta.blocks)
+        count = namespace(raw).count_nonzero
+        return [int(count(block)) for block in theta.split(self.cut != raw)]
 
     def among(self, chunk: Chunk) -> Seen:
         """The same samples with the weights of another chunk; what was worked out is kept."""
@@ -111,17 +109,17 @@ class Seen:
 
     @cached_property
     def shares(self) -> Array | None:
-        """What is left of each sample's gradient entries, all blocks flattened; None if all is."""
+        """What is left of each sample's gradient entries; None if all is."""
         if not any(self.changed):
             return None
-        return flat(share_of(c, raw) for c, raw in zip(self.cut, self.raw, strict=True))
+        return share_of(self.cut, self.raw)
 
     @cached_property
     def slopes(self) -> Array | None:
         """Derivatives of the cut gradient entries by the raw ones; None if all are one."""
         if not any(self.changed):
             return None
-        return flat(self._robust.sample_slope(raw, k) for k, raw in enumerate(self.raw))
+        return self._robust.sample_slopes(self.raw, self.line.theta)
 
 
 def share_of(bent: Array, raw: Array) -> Array:
@@ -131,10 +129,6 @@ def share_of(bent: Array, raw: Array) -> Array:
     there is nothing.
     """
     return namespace(raw).ones_like(raw) if bent is raw else ratio(bent, raw)
-
-
-def _count_changed(bent: Array, raw: Array) -> int:
-    return 0 if bent is raw else int(namespace(raw).count_nonzero(bent != raw))
 
 
 def weighted(entries: Array, chunk: Chunk) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._array import Array
 from ..registry import is_word
+from ..tucker import Tucker
 from .base import Pilot, Robustifier, required
 from .cauchy import Cauchy
 from .huber import Huber
@@ -128,9 +129,17 @@ class Adaptive(Robustifier, name="auto"):
         """See :class:`Truncate`."""
         return self._truncate.sample(gradient, k)
 
+    def samples(self, gradients: Array, point: Tucker) -> Array:
+        """See :class:`Truncate`."""
+        return self._truncate.samples(gradients, point)
+
     def sample_slope(self, gradient: Array, k: int) -> Array:
         """See :class:`Truncate`."""
         return self._truncate.sample_slope(gradient, k)
+
+    def sample_slopes(self, gradients: Array, point: Tucker) -> Array:
+        """See :class:`Truncate`."""
+        return self._truncate.sample_slopes(gradients, point)
 
 
 def choose_bend(scores: np.ndarray) -> Huber:

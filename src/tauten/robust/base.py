@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from .._array import Array, namespace, ratio, to_numpy
+from .._array import Array, flat, namespace, ratio, to_numpy
 from ..registry import Registered
 from ..tucker import Tucker
 
@@ -71,6 +72,13 @@ class Robustifier(Registered, name="none"):
     bounds: ClassVar[frozenset[str]] = frozenset()
     n_blocks_: int = 1
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Where a step of one block is new, that of all blocks is made of it again."""
+        super().__init_subclass__(**kwargs)
+        for one, every in (("sample", "samples"), ("sample_slope", "sample_slopes")):
+            if one in vars(cls) and every not in vars(cls):
+                setattr(cls, every, getattr(Robustifier, every))
+
     @property
     def automatic(self) -> bool:
         """Whether a threshold is to be chosen from a pilot."""
@@ -94,6 +102,17 @@ class Robustifier(Registered, name="none"):
     def sample_slope(self, gradient: Array, k: int) -> Array:
         """Derivative of :meth:`sample`, entry by entry; if not given, by differences."""
         return slope_of(partial(self.sample, k=k), gradient)
+
+    def samples(self, gradients: Array, point: Tucker) -> Array:
+        """Bend the gradients of all blocks of a point, side by side in (n, D): what steps call.
+
+        By :meth:`sample`, block by block. Give it only where it is quicker at once.
+        """
+        return _by_block(self.sample, gradients, point)
+
+    def sample_slopes(self, gradients: Array, point: Tucker) -> Array:
+        """Derivative of :meth:`samples`, entry by entry."""
+        return _by_block(self.sample_slope, gradients, point)
 
     def reduce(self, means: Array) -> Array:
         """Make one gradient of the means over the blocks of samples, stacked along axis 0."""
@@ -144,6 +163,20 @@ class GradientThreshold(Robustifier):
     def threshold(self, k: int) -> Any:
         """Return the threshold of block k."""
         return self.tau_[k] if isinstance(self.tau_, list) else self.tau_
+
+    def thresholds(self, point: Tucker) -> Any:
+        """Return those of all blocks of a point: one number, or one for each entry (D,)."""
+        if not isinstance(self.tau_, list):
+            return self.tau_
+        pairs = zip(self.tau_, point.blocks, strict=True)
+        return np.concatenate([np.broadcast_to(to_numpy(t), b.shape).ravel() for t, b in pairs])
+
+
+def _by_block(step: Callable[[Array, int], Array], gradients: Array, point: Tucker) -> Array:
+    """Apply a step to each block of gradients that are side by side; the same array if to none."""
+    blocks = point.split(gradients)
+    bent = [step(block, k) for k, block in enumerate(blocks)]
+    return gradients if all(map(operator.is_, bent, blocks)) else flat(bent)
 
 
 def slope_of(bend: Callable[[Array], Array], raw: Array) -> Array:

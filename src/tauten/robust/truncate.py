@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._array import Array, clip, like, namespace
+from ..tucker import Tucker
 from .base import GradientThreshold, Pilot
 from .thresholds import entry_scales, sandwich, theory, tuning_free
 
@@ -53,7 +54,19 @@ class Truncate(GradientThreshold, name="truncate"):
         """``T(g, τ_k)``."""
         return clip(gradient, self.threshold(k))
 
+    def samples(self, gradients: Array, point: Tucker) -> Array:
+        """``T(g, τ)`` of all blocks at once."""
+        return clip(gradients, self.thresholds(point))
+
     def sample_slope(self, gradient: Array, k: int) -> Array:
         """One where nothing is cut, zero elsewhere."""
-        xp = namespace(gradient)
-        return xp.astype(xp.abs(gradient) < like(self.threshold(k), gradient), gradient.dtype)
+        return _whole(gradient, self.threshold(k))
+
+    def sample_slopes(self, gradients: Array, point: Tucker) -> Array:
+        """The same of all blocks at once."""
+        return _whole(gradients, self.thresholds(point))
+
+
+def _whole(gradient: Array, tau: Any) -> Array:
+    xp = namespace(gradient)
+    return xp.astype(xp.abs(gradient) < like(tau, gradient), gradient.dtype)

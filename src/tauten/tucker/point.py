@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from .._array import Array, namespace
+from .._array import Array, namespace, reshape
 from .products import left_singular_vectors, mode_dot, multi_mode_dot, unfold
 
 
@@ -161,13 +161,20 @@ class Tucker:
         return xp.concat([xp.reshape(block, (-1,)) for block in self.blocks])
 
     def split(self, vector: Array) -> list[Array]:
-        """Cut a flat vector into arrays of the shapes of the blocks; inverts :meth:`flat`."""
-        ends = [0, *itertools.accumulate(math.prod(block.shape) for block in self.blocks)]
-        xp = namespace(vector)
-        return [
-            xp.reshape(vector[low:high], block.shape)
-            for low, high, block in zip(ends[:-1], ends[1:], self.blocks, strict=True)
-        ]
+        """Cut a flat vector into arrays of the shapes of the blocks; inverts :meth:`flat`.
+
+        Axes before the last stay: a batch of vectors is cut into batches of blocks.
+        """
+        lead = tuple(vector.shape[:-1])
+        return [reshape(vector[..., part], (*lead, *shape)) for part, shape in self._places]
+
+    @cached_property
+    def _places(self) -> list[tuple[slice, tuple[int, ...]]]:
+        """Where each block is among all of them, flattened, and its shape."""
+        shapes = [tuple(block.shape) for block in self.blocks]
+        ends = itertools.accumulate(map(math.prod, shapes), initial=0)
+        parts = itertools.starmap(slice, itertools.pairwise(ends))
+        return list(zip(parts, shapes, strict=True))
 
     def horizontal(self, columns: Array) -> Array:
         """Project columns of flattened blocks on the steps that move A: ``U_kᵀ dU_k = 0``.
