@@ -92,15 +92,16 @@ def product(batch: Array, matrix: Array, shape: tuple[int, ...]) -> Array:
 
 def pair_products(left: Array, right: Array) -> Array:
     """``L_i R_iᵀ`` of each pair of samples (n, p, m) and (n, q, m); a batch of one serves all."""
-    if _samples_fastest(left) and right.shape[0] > 1:  # matmul would hop, this runs along them
-        right = right if _samples_fastest(right) else np.asfortranarray(right)
-        return np.einsum("ipm,iqm->ipq", left, right)
+    batches = is_numpy(left) and min(left.shape[0], right.shape[0]) > 1
+    if batches and (_samples_fastest(left) or left.shape[2] == 1):
+        pair = (a if _samples_fastest(a) else np.asfortranarray(a) for a in (left, right))
+        return np.einsum("ipm,iqm->ipq", *pair)  # along the samples, where matmul would hop
     xp = namespace(left, right)
     return xp.matmul(left, xp.matrix_transpose(right))
 
 
-def _samples_fastest(array: Array) -> bool:
-    return is_numpy(array) and array.shape[0] > 1 and array.strides[0] == array.itemsize
+def _samples_fastest(array: np.ndarray) -> bool:
+    return array.strides[0] == array.itemsize
 
 
 def column(vector: Array, ndim: int) -> Array:

@@ -176,13 +176,13 @@ class Covariate:
 
     def adjoints(self, scores: Sequence[Array], X: Array) -> list[Array]:
         """The same for several scores, which share a read of X."""
-        xp, columns = namespace(X), flat(scores)
-        total = matrix_of(X, 1).T @ columns
+        xp, rows, response = namespace(X), flat(scores).T, tuple(scores[0].shape[1:])
+        total = rows @ matrix_of(X, 1)
         if self.center is not None:
-            total = total - xp.reshape(self.center, (-1, 1)) * xp.sum(columns, axis=0)
-        total = xp.reshape(total, (*X.shape[1:], len(scores), *scores[0].shape[1:]))
-        modes = (slice(None),) * (scores[0].ndim - 1)
-        return [total[(..., i, *modes)] for i in range(len(scores))]
+            total = total - xp.sum(rows, axis=1)[:, None] * xp.reshape(self.center, (1, -1))
+        total = xp.reshape(total, (len(scores), *response, *X.shape[1:]))
+        first, last = range(len(response)), range(len(response), total.ndim - 1)
+        return [xp.permute_dims(total[i, ...], (*last, *first)) for i in range(len(scores))]
 
     def predict(
         self, theta: Tucker, X: Array, Z: Array | None = None, scale: Array | None = None
