@@ -52,8 +52,7 @@ class Newton(Solver, name="newton"):
         No longer than A or the core's own part of it.
         """
         xp = namespace(theta.core)
-        # Where classes are about separable, the Hessian tells nothing of how large A gets.
-        direction = _direction(theta, gradient, reach if problem.loss.residual else 0.0)
+        direction = _direction(theta, gradient, reach)
         length = tangent_norm(theta, direction)
         longest = max(theta.norm(), float(xp.linalg.vector_norm(direction.core)))
         shrink = longest / max(longest, length, 1e-300)
