@@ -34,7 +34,7 @@ class Pullback:
     """
 
     theta: Tucker
-    rows: Array
+    rows: Array | None
 
     def __call__(self, score: Array) -> Iterator[Array]:
         """Yield one array (n, *block) for each block of the point, in their order.
@@ -58,16 +58,18 @@ class TensorPullback(Pullback):
     Parameters
     ----------
     theta : Tucker
-    rows : array (n, c), optional
-        The vector covariates.
+    rows : None
+        There are no derivatives that a number could scale.
     xbar, xparts, hbar : arrays
         Projected covariates: by all factors, by all but one, and contracted with the core.
+    Z : array (n, c), optional
+        Vector covariates.
     """
 
-    rows: Array | None
     xbar: Array
     xparts: Sequence[Array]
     hbar: Array
+    Z: Array | None
 
     def __call__(self, score: Array) -> Iterator[Array]:
         """Yield one array (n, *block) for each block of the point, in their order."""
@@ -79,8 +81,8 @@ class TensorPullback(Pullback):
             yield _contract_all_but(part, wbar, k)
         for k, part in enumerate(sparts):
             yield _contract_all_but(part, self.hbar, k)
-        if self.rows is not None:
-            yield _outer(self.rows, score)
+        if self.Z is not None:
+            yield _outer(self.Z, score)
 
     def flat(self, score: Array) -> Array:
         """The same, side by side: (n, D)."""
@@ -142,7 +144,7 @@ class Covariate:
             return add_linear(theta, eta, Z), Pullback(theta, rows)
         xbar, *xparts = project(X, theta.factors[:order], center=center, scale=scale)
         hbar, eta = _predict(theta, xbar, Z)
-        return eta, TensorPullback(theta, Z, xbar, xparts, hbar)
+        return eta, TensorPullback(theta, None, xbar, xparts, hbar, Z)
 
     def inner(self, tensor: Array, X: Array, scale: Array | None = None) -> Array:
         """``<A, X_i>`` for a full tensor A."""
