@@ -400,16 +400,21 @@ def test_threshold_is_finite_under_contamination(dirty, cross_validated):
     assert errors[0] < errors[1] / 2
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 6))]
-)
-def test_threshold_does_not_hurt_clean_data(seed):
-    data = make_model("I", 120, shape=(4, 3), rng=seed)
-    errors = [
-        relative_error(TensorRegressor(**{**CV, "robust": r}).fit(data.X, data.y).coef_, data.truth)
-        for r in ("truncate:tau=cv", "none")
-    ]
-    assert errors[0] < 1.5 * errors[1]
+@pytest.mark.parametrize("seeds", [8, pytest.param(40, marks=pytest.mark.slow)])
+def test_threshold_hurts_clean_data_little(seeds):
+    """By a tenth or so, on the whole: of 120 samples some ask for a cut by chance."""
+    ratios = []
+    for seed in range(seeds):
+        data = make_model("I", 120, shape=(4, 3), rng=seed)
+        errors = [
+            relative_error(
+                TensorRegressor(**{**CV, "robust": r}).fit(data.X, data.y).coef_, data.truth
+            )
+            for r in ("truncate:tau=cv", "none")
+        ]
+        ratios.append(errors[0] / errors[1])
+    assert np.median(ratios) < 1.05
+    assert np.exp(np.mean(np.log(ratios))) < 1.15
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -20,13 +20,13 @@ from tauten.data.tasks import computed, persisted, places
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+    cluster = LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+    )
+    with Client(cluster) as client:
         yield client
+    with suppress(KeyError):  # dask may hear twice that a killed worker has gone
+        cluster.close()
 
 
 def block(seed):

@@ -12,7 +12,7 @@ from tauten.designs import Covariate
 from tauten.losses import Loss
 from tauten.problem import Problem, gradients, scores
 from tauten.problem.samplewise import Kernel
-from tauten.robust import Robustifier, Truncate
+from tauten.robust import Robustifier, Shrink, Truncate
 from tauten.tucker import Tucker
 
 
@@ -49,6 +49,16 @@ def test_the_full_gradient_is_with_the_ridge(make, theta):
     mean = np.einsum("n,n,nij->ij", weight, residual, X) / weight.sum()
     found = problem.gradient(theta, curvature=True).tensor
     np.testing.assert_allclose(found, mean + 0.7 * theta.full(), atol=1e-12)
+
+
+def test_the_full_gradient_is_that_of_the_shrunk_samples(make, theta):
+    problem = make(robust=Shrink(2.0).calibrate())
+    X, y, weight = problem.data.X, problem.data.y, problem.data.weight
+    factors = np.minimum(1, 2 / np.linalg.norm(X, axis=(1, 2)))
+    assert 5 < np.count_nonzero(factors < 1) < 30
+    residual = factors * (np.tensordot(X, theta.full(), axes=2) - y)
+    mean = np.einsum("n,n,nij->ij", weight, factors * residual, X) / weight.sum()
+    np.testing.assert_allclose(problem.gradient(theta, curvature=True).tensor, mean, atol=1e-12)
 
 
 @pytest.mark.parametrize("prior", [False, True])

@@ -215,3 +215,7 @@ def test_split_cuts_what_flat_joins(case):
     np.testing.assert_array_equal(flat, entries)
     for mine, block in zip(point.split(flat), point.blocks, strict=True):
         np.testing.assert_array_equal(mine, block)
+    many = rng.normal(size=(3, 2, flat.size))
+    for batch, one in zip(point.split(many), point.split(many[2, 1]), strict=True):
+        assert batch.shape[:2] == (3, 2)
+        np.testing.assert_array_equal(batch[2, 1], one)
