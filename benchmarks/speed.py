@@ -5,6 +5,7 @@ python benchmarks/speed.py scaling    cost in n, p, r and threads
 python benchmarks/speed.py fits       whole fits, errors and memory, against other libraries
 python benchmarks/speed.py memory     extra memory of a fit
 python benchmarks/speed.py sharing    cross-validation and the bootstrap against one fit
+python benchmarks/speed.py steps      how many steps a fit takes, by loss
 
 ``--write`` keeps the results in benchmarks/results/ and the table in docs/performance.md.
 """
@@ -220,6 +221,45 @@ def sharing(seconds):
     return rows
 
 
+def steps(seconds):
+    """Steps that fits of weak signals take, with the whole Hessian and without; a dozen seeds."""
+    from tauten import Tucker
+    from tauten.data import Rows
+    from tauten.designs import Covariate
+    from tauten.init import start
+    from tauten.losses import Loss
+    from tauten.problem import Problem
+    from tauten.solver import Newton
+
+    class GaussNewton(Newton):
+        def step(self, problem, theta, gradient, reach):
+            return super().step(problem, theta, gradient, 0.0)
+
+    def problem_of(loss, rng):
+        factors = [np.linalg.qr(rng.normal(size=(8, 2)))[0] for _ in range(3)]
+        core = rng.normal(size=(2, 2, 2))
+        truth = Tucker(core / np.linalg.norm(core), factors).full()
+        X = rng.normal(size=(800, 8, 8, 8))
+        y = loss.draw(np.tensordot(X, truth, axes=3), rng)
+        return Problem(Rows(X, y), loss, Covariate())
+
+    rows = []
+    for name in ("squared", "logistic", "poisson", "gamma"):
+        runs = []
+        for seed in range(12):
+            problem = problem_of(Loss.get(name), np.random.default_rng(seed))
+            theta = start("iht", problem, (2, 2, 2), np.random.default_rng(0))
+            runs.append([s(n_iter=200).run(problem, theta) for s in (GaussNewton, Newton)])
+        taken = np.array([[run.n_iter for run in pair] for pair in runs])
+        apart = max(new.theta.distance(old.theta) / old.theta.norm() for old, new in runs)
+        row = {"loss": name}
+        for column, method in enumerate(("Gauss-Newton", "Newton")):
+            low, middle, high = np.percentile(taken[:, column], [0, 50, 100])
+            row[method] = f"{middle:g} ({low:g} to {high:g})"
+        rows.append(row | {"largest difference of A": float(apart)})
+    return rows
+
+
 def table(rows):
     columns = list(rows[0])
     lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
@@ -237,6 +277,7 @@ STUDIES = {
     "fits": fits,
     "memory": memory,
     "sharing": sharing,
+    "steps": steps,
 }
 
 
