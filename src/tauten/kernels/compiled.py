@@ -45,7 +45,8 @@ def project(
     Samples are the fastest axis in memory of what is returned: what is done with them next runs
     along them.
     """
-    dtype, turned = _type(X, factors), _turned(X, factors)
+    dtype = _type(X, factors)
+    turned = _turned(X, dtype)
     factors = [factors[-1], *factors[:-1]] if turned else factors
     n, rank = X.shape[0], tuple(u.shape[1] for u in factors)
     shapes = [rank]
@@ -69,7 +70,8 @@ def derivatives(
     beside: np.ndarray | None = None,
 ) -> np.ndarray:
     """Derivatives of a batch: see :func:`tauten.kernels.derivatives`; samples are the fastest."""
-    dtype, turned = _type(X, factors), _turned(X, factors)
+    dtype = _type(X, factors)
+    turned = _turned(X, dtype)
     shapes = [core.shape, *(u.shape for u in factors)]
     ends, n = [0, *itertools.accumulate(map(math.prod, shapes))], X.shape[0]
     rows = np.empty((ends[-1] + (0 if beside is None else beside.shape[1]), n), dtype)
@@ -92,9 +94,9 @@ def _type(X: np.ndarray, factors: Sequence[np.ndarray]) -> Any:
     return np.float32 if X.dtype == factors[0].dtype == np.float32 else np.float64
 
 
-def _turned(X: np.ndarray, factors: Sequence[np.ndarray]) -> bool:
+def _turned(X: np.ndarray, dtype: Any) -> bool:
     """Whether the last mode is taken first: vectors run along the last, and it is shorter."""
-    return X.shape[-1] < _sweep.width // np.dtype(_type(X, factors)).itemsize <= X.shape[-2]
+    return X.shape[-1] < _sweep.width // np.dtype(dtype).itemsize <= X.shape[-2]
 
 
 def _run(

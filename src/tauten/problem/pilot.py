@@ -77,9 +77,9 @@ class PilotFit:
     def risk(self, robust: Robustifier) -> float:
         """Expected ``‖Â - A‖²_F`` with another robustifier, at a point in canonical form."""
         kernel = replace(self._plain, robust=robust)
-        slope, moment, _ = per_sample(add_up(map(kernel.scatter, self._see(kernel))))
-        slope = self._problem.with_ridge(self._theta, slope)
         with quiet():  # where every gradient is cut there is no slope, and the error is infinite
+            slope, moment, _ = per_sample(add_up(map(kernel.scatter, self._see(kernel))))
+            slope = self._problem.with_ridge(self._theta, slope)
             return expected_error(self._theta, slope, moment)
 
     def tensor_curvature(self, robust: Robustifier, direction: Array) -> float:

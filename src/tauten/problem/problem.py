@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,6 @@ from .pilot import PILOT_SIZE, PilotFit
 from .samplewise import Kernel, per_sample
 from .seen import Seen, View, total_weight, weighted
 from .system import horizontal_part, horizontal_system
-
-N_SUMS = 7  # what one problem adds up over the samples: see `_sums`
 
 
 @dataclass(frozen=True)
@@ -240,10 +238,12 @@ def gradients(
     """
     pairs = list(zip(problems, thetas, strict=True))
     work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta in pairs], curvature)
-    totals = iter(problems[0].data.map_sums(work, [problem.data for problem in problems]))
+    totals = problems[0].data.map_sums(work, [problem.data for problem in problems])
+    size = len(totals) // len(pairs)
+    parts = (totals[low : low + size] for low in range(0, len(totals), size))
     return [
-        problem._gradient(theta, list(islice(totals, N_SUMS)), curvature)
-        for problem, theta in pairs
+        problem._gradient(theta, part, curvature)
+        for (problem, theta), part in zip(pairs, parts, strict=True)
     ]
 
 
@@ -263,12 +263,10 @@ def _chunk_sums(
         seen = kernel.see(theta, chunks[first])
         found[first] = _sums(kernel, seen, curvature)
         found |= {i: _sums(kernel, seen.among(chunks[i]), curvature) for i in others}
-    sums = [found[i] for i in range(len(sights))]
-    if curvature:
-        design, scores = sights[0][0].design, [one.pop() for one in sums]
-        for one, tensor in zip(sums, design.adjoints(scores, chunks[0].X), strict=True):
-            one.append(tensor)
-    return list(chain.from_iterable(sums))
+    *sums, scores = zip(*(found[i] for i in range(len(sights))), strict=True)
+    design = sights[0][0].design
+    tensors = design.adjoints(scores, chunks[0].X) if curvature else scores
+    return list(chain.from_iterable(zip(*sums, tensors, strict=True)))
 
 
 def _sums(kernel: Kernel, seen: Seen, curvature: bool) -> list[Any]:

@@ -118,7 +118,7 @@ class Kernel:
     def gradient(self, seen: Seen) -> list[Any]:
         """Sums over a chunk: value, samples per block, changed entries, then the gradients."""
         members = self._members(seen.line.chunk)
-        value = _matmul_rows(members, self.value(seen.line))
+        value = members @ matrix_of(self.value(seen.line), 1)
         count = namespace(members).sum(members, axis=1)
         return [value, count, np.asarray(seen.changed), members @ seen.cut]
 
@@ -249,11 +249,6 @@ class Kernel:
             return weight
         block = (chunk.start + np.arange(m)) % n_blocks
         return weight * like(block == np.arange(n_blocks)[:, None], chunk.y)
-
-
-def _matmul_rows(matrix: Array, array: Array) -> Array:
-    """``matrix @ array`` over axis 0 of an array of any order."""
-    return reshape(matrix @ matrix_of(array, 1), (matrix.shape[0], *array.shape[1:]))
 
 
 def per_sample(sums: list[Any]) -> tuple[Array, Array, Array]:

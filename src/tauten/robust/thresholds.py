@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from .._array import quiet
 from .._median import medians
 from .base import Pilot, Robustifier
 
@@ -106,10 +105,9 @@ def sandwich(
     pairs = zip(gradients, scales, strict=True)
     largest = max(float(np.max(np.abs(g) / s, initial=0.0)) for g, s in pairs)
     risks: list[float] = []
-    with quiet():  # separable classes leave no curvature, so no finite risk
-        for below, c in itertools.pairwise((0.0, *FACTORS)):
-            same = below > largest  # neither cuts anything
-            risks.append(risks[-1] if same else canonical.risk(make([c * s for s in scales])))
+    for below, c in itertools.pairwise((0.0, *FACTORS)):
+        same = below > largest  # neither cuts anything
+        risks.append(risks[-1] if same else canonical.risk(make([c * s for s in scales])))
     factor = gentlest(FACTORS, risks, SLACK)
     own = scales if canonical is pilot else entry_scales(pilot.gradients(bend))
     return [factor * s for s in own]

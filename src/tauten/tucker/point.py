@@ -182,16 +182,14 @@ class Tucker:
         The others only rotate or rescale factors against the core.
         """
         xp = namespace(columns)
-        parts, low = [], 0
-        for k, block in enumerate(self.blocks):
-            high = low + math.prod(block.shape)
-            part = columns[low:high, :]
+        parts = []
+        for k, (place, shape) in enumerate(self._places):
+            part = columns[place, :]
             if 1 <= k <= self.order:
                 q = self.bases[k - 1]
-                wide = xp.reshape(part, (block.shape[0], -1))
+                wide = xp.reshape(part, (shape[0], -1))
                 part = xp.reshape(wide - q @ (q.T @ wide), part.shape)
             parts.append(part)
-            low = high
         return xp.concat(parts, axis=0)
 
     @cached_property
