@@ -359,3 +359,10 @@ def tensor_jacobian(blocks, order):
             moved = full(parts[0], parts[1 : 1 + order]) if k <= order else 0.0
             columns.append(np.broadcast_to(moved, shape).ravel())
     return np.stack(columns, axis=1)
+
+
+def tangent(blocks, order, tensor):
+    """A tensor projected on the span of the derivatives of A by each entry of each block."""
+    u, s, _ = np.linalg.svd(tensor_jacobian(blocks, order), full_matrices=False)
+    u = u[:, s > 1e-9 * s[0]]
+    return (u @ (u.T @ tensor.ravel())).reshape(tensor.shape)

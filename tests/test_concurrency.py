@@ -14,6 +14,7 @@ import tauten as tt
 import workers
 from forks import forks, in_a_fork, needs_fork
 from tauten.data import Rows, available_threads, threads
+from tauten.init import thresholding
 
 SEEDS = (0, 1, 2)
 SMALL = (200, 4, 4)
@@ -124,6 +125,53 @@ def test_threads_that_live_on_leave_the_limits_to_others():
         for size in (2, 1):
             with threadpoolctl.threadpool_limits(size):
                 assert available_threads() == size
+
+
+def threads_of_blas():
+    pools = threadpoolctl.threadpool_info()
+    return {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
+
+
+@needs_cores
+def test_a_fit_keeps_linear_algebra_to_one_thread_between_its_passes(two_threads, monkeypatch):
+    """Those of OpenBLAS spin after use: they would be in the way of the next pass."""
+    seen = []
+    step, start = tt.solver.Newton.step, thresholding.tangent
+    monkeypatch.setattr(
+        tt.solver.Newton, "step", lambda *a: seen.append(threads_of_blas()) or step(*a)
+    )
+    monkeypatch.setattr(
+        thresholding, "tangent", lambda *a: seen.append(threads_of_blas()) or start(*a)
+    )
+    X, y = workers.problem(0)
+    model = tt.TensorRegressor(rank=1, init="iht").fit(X, y)
+    assert len(seen) > 2
+    assert all(found == {1} for found in seen)
+    assert threads_of_blas() == {2}
+    seen.clear()
+    model.confidence_intervals(X, y, method="bootstrap", n_boot=2)
+    assert seen
+    assert all(found == {1} for found in seen)
+    assert threads_of_blas() == {2}
+    seen.clear()
+    tt.TensorRegressor(rank=1, init="iht").fit(*workers.problem(0, SMALL))
+    assert all(found == {2} for found in seen)  # no thread of ours that it could be in the way of
+
+
+@needs_cores
+def test_large_linear_algebra_has_all_threads(two_threads):
+    with threads.BLAS.all_for(1e12):
+        assert threads_of_blas() == {2}
+    with threads.BLAS.single():
+        with threads.BLAS.all_for(1e6):
+            assert threads_of_blas() == {1}
+        with threads.BLAS.all_for(1e12):
+            assert threads_of_blas() == {2}
+        assert threads_of_blas() == {1}
+        with pytest.raises(RuntimeError, match="no"), threads.BLAS.all_for(1e12):
+            raise RuntimeError("no")
+        assert threads_of_blas() == {1}
+    assert threads_of_blas() == {2}
 
 
 @needs_cores

@@ -399,6 +399,8 @@ def test_gradient_of_the_full_tensor_with_centre_weights_and_vector_covariates(r
     problem = replace(weighted, data=Rows(X, y, Z))
     _, step = problem.tensor_gradient(theta)  # of least squares: the whole way
     agree(step, np.linalg.lstsq(Z, residual, rcond=None)[0])
+    blocks = problem.gradient(theta).blocks
+    agree(problem.pilot(theta).linear_step(Robustifier(), blocks), step)
     direction = rng.normal(size=shape)
     moved = np.tensordot(X - center, direction, axes=2)
     agree(

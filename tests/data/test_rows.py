@@ -56,6 +56,14 @@ def test_passes_use_the_threads_they_were_given(many, rng):
     assert len(seen) == 2
 
 
+def test_other_work_is_spread_over_the_same_threads(many, rng):
+    rows = Rows(rng.normal(size=(40, 2)), np.ones(40), chunk=1, threads=2)
+    barrier = threading.Barrier(2, timeout=20)  # only passed if two threads are in it at once
+    assert rows.spread(lambda share: barrier.wait() >= 0 and share, [3, 1, 2, 4]) == [3, 1, 2, 4]
+    alone, here = Rows(np.ones((1, 2)), np.ones(1), threads=2), threading.current_thread()
+    assert alone.spread(lambda share: threading.current_thread() is here, [1, 2]) == [True] * 2
+
+
 def test_small_data_use_one_thread(rng):
     rows = Rows(rng.normal(size=(40, 2)), np.ones(40), chunk=1, threads=8)
     here = threading.current_thread()

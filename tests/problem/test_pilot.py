@@ -74,6 +74,33 @@ def test_parts_of_responses_with_entries_missing(make_theta, rng, direct, monkey
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("direct", [True, False])
+@pytest.mark.parametrize("sweep", [True, False])
+def test_scores_and_losses_in_parts(make_theta, rng, sweep, direct, monkeypatch):
+    """From the sweep that gradients need, or from predictors alone, a part at a time."""
+    theta, y = make_theta((4, 3), (2, 2)), rng.normal(size=(30, 4, 3) if direct else 30)
+    X, design = (None, Direct()) if direct else (rng.normal(size=(30, 4, 3)), Covariate())
+    problem = Problem(Rows(X, y), Squared(), design)
+    monkeypatch.setattr(pilot, "PART_SIZE", 7)
+    found = pilot.PilotFit(problem, theta, problem.data.sample(30), sweep=sweep)
+    fitted = theta.full() if direct else np.einsum("nij,ij->n", X, theta.full())
+    np.testing.assert_allclose(found.scores(), fitted - y, rtol=1e-12, atol=1e-12)
+    losses = np.sum(np.reshape((fitted - y) ** 2 / 2, (30, -1)), axis=1)
+    np.testing.assert_allclose(found.values(), losses)
+    samples = problem.kernel.see(theta, problem.data.sample(30)).raw
+    for mine, whole in zip(found.gradients(), theta.split(samples), strict=True):
+        np.testing.assert_allclose(mine, whole, rtol=1e-12, atol=1e-12)
+
+
+def test_curvature_in_parts(make_theta, rng, monkeypatch):
+    theta, direction = make_theta((4, 3), (2, 2)), rng.normal(size=(4, 3))
+    X = rng.normal(size=(30, 4, 3))
+    problem = Problem(Rows(X, rng.normal(size=30)), Squared(), Covariate())
+    monkeypatch.setattr(pilot, "PART_SIZE", 7)
+    found = problem.pilot(theta).tensor_curvature(Robustifier(), direction)
+    assert found == pytest.approx(np.mean(np.einsum("nij,ij->n", X, direction) ** 2))
+
+
 def test_losses_are_summed_over_the_entries_that_are_there(make_theta, rng):
     theta, y = make_theta((4, 3), (2, 2)), rng.normal(size=(6, 4, 3))
     y[rng.random(y.shape) < 0.3] = np.nan

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
 from .._array import Array, like, matrix_of, namespace, to_numpy
+from .threads import BLAS
 
 CENTRED = 2**20  # bytes of samples that are centred at a time
 SAMPLE_SHARE = 4  # a quarter of the memory is for the samples that start and thresholds look at
@@ -130,6 +132,18 @@ class Samples:
     def like(self, value: Any) -> Array:
         """Return a value as an array of the kind that a chunk holds."""
         return like(value, self.reference)
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """Hold this while passes and small linear algebra take turns, as they do in a fit.
+
+        It keeps linear algebra to one thread: those of OpenBLAS spin for some 25 ms after each use,
+        and would take a core from the threads that go over the samples.
+        """
+        return BLAS.single()
+
+    def spread(self, fn: Callable[[Any], Any], shares: Sequence[Any]) -> list[Any]:
+        """Apply `fn` to shares of some other work, in memory; return what it finds, in order."""
+        return list(map(fn, shares))
 
     def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""

@@ -90,6 +90,10 @@ class Files(Samples):
         """Samples that a quarter of the memory holds."""
         return min(self.n, rows_within(self.memory, self._row_bytes))
 
+    def spread(self, fn: Callable[[Any], Any], shares: Sequence[Any]) -> list[Any]:
+        """Apply `fn` to shares of some other work, on the threads for what is in memory."""
+        return self.threads.map(fn, shares)
+
     def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
         work = self._checking(fn)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,16 @@ class Rows(Samples):
         """The responses, which are as the covariates are."""
         return self.X if self.y is None else self.y
 
+    def at_work(self) -> AbstractContextManager[None]:
+        """See :meth:`Samples.at_work`; where one thread does all, it may call on others."""
+        return super().at_work() if self._threads > 1 else nullcontext()
+
+    def spread(self, fn: Callable[[Any], Any], shares: Sequence[Any]) -> list[Any]:
+        """Apply `fn` to shares of some other work, on the threads that a pass has."""
+        if self._threads == 1:
+            return super().spread(fn, shares)
+        return self.threads.map(fn, shares)
+
     def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
         return add_up(self._pass(lambda chunks: add_up(map(fn, chunks))))
@@ -89,9 +100,7 @@ class Rows(Samples):
     def _pass(self, work: Callable[[Iterator[Chunk]], Sequence[Any]]) -> list[Sequence[Any]]:
         """Give each thread a stretch of the chunks; return what `work` makes of each, in order."""
         self.reads.passes += 1
-        starts = range(0, self.n, self.chunk)
-        threads = self.threads.size if self._worth_threads and len(starts) > 1 else 1
-        threads = min(threads, len(starts))
+        starts, threads = range(0, self.n, self.chunk), self._threads
         if threads == 1:
             return [work(self._chunks(starts))]
         ends = [len(starts) * t // threads for t in range(threads + 1)]
@@ -104,8 +113,12 @@ class Rows(Samples):
             yield self._chunk(rows, first, self._kept.setdefault(first, []))
 
     @property
-    def _worth_threads(self) -> bool:
-        return is_numpy(self.main) and self.main.nbytes >= WORTH_THREADS
+    def _threads(self) -> int:
+        """How many threads a pass is worth: no more than there are chunks."""
+        chunks = math.ceil(self.n / self.chunk)
+        if chunks <= 1 or not is_numpy(self.main) or self.main.nbytes < WORTH_THREADS:
+            return 1
+        return min(self.threads.size, chunks)
 
     def _chunk_rows(self) -> int:
         """Samples per chunk, such that the chunks are even and evenly many."""

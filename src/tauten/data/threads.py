@@ -14,6 +14,8 @@ from typing import Any
 import joblib
 import threadpoolctl
 
+WORTH_WAKING = 2e9  # operations of linear algebra, a tenth of a second on one core
+
 
 class Team:
     """Threads that share the chunks of a pass; they are started when first needed, and kept.
@@ -105,6 +107,23 @@ class _LinearAlgebra:
                 self._users -= 1
                 if self._users == 0:
                     self._lift()
+
+    @contextmanager
+    def all_for(self, operations: float) -> Iterator[None]:
+        """Within :meth:`single`, let a product or a factorisation of this size have all threads.
+
+        Only if it is worth their waking: afterwards they spin for a while, in the way of ours.
+        """
+        with self._lock:
+            freed = self._users > 0 and operations >= WORTH_WAKING
+            if freed:
+                self._lift()
+        try:
+            yield
+        finally:
+            with self._lock:
+                if freed and self._users > 0:
+                    self._set()
 
     @cached_property
     def _pools(self) -> threadpoolctl.ThreadpoolController:

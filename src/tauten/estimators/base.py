@@ -78,7 +78,8 @@ class TensorModel(BaseEstimator):
         for name, array in (("X", few.X), ("y", few.y if problem.loss.residual else None)):
             if array is not None:
                 check_size("Y" if few.X is None else name, to_numpy(array))
-        with quiet():  # a wild sample may overflow; what that does to a fit is said in words
+        # A wild sample may overflow; what that does to a fit is said in words.
+        with problem.data.at_work(), quiet():
             result = self._fitted(problem, theta)
         tell("fit", lambda: self._facts(problem))
         if not result.converged:

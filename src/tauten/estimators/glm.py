@@ -208,8 +208,11 @@ def _center(data: Samples) -> Array:
     weight = None if pilot.weight is None else to_numpy(pilot.weight)[rows]
     entries = matrix_of(pilot.X, 1)
     ends = [*range(0, entries.shape[1], CENTER_COLUMNS), entries.shape[1]]
-    parts = (to_numpy(take(entries[:, low:high], rows)) for low, high in pairwise(ends))
-    return data.like(np.concatenate([_median(part, weight) for part in parts]).reshape(shape))
+
+    def middle(columns: tuple[int, int]) -> np.ndarray:
+        return _median(to_numpy(take(entries[:, slice(*columns)], rows)), weight)
+
+    return data.like(np.concatenate(data.spread(middle, list(pairwise(ends)))).reshape(shape))
 
 
 def _median(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

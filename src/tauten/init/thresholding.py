@@ -9,7 +9,7 @@ import numpy as np
 
 from .._array import Array, namespace
 from ..problem import PILOT_SIZE, Problem
-from ..tucker import Tucker, hooi, hosvd, multi_mode_dot
+from ..tucker import Tucker, hooi, hosvd, multi_mode_dot, unfold
 from .base import tame, with_linear, zero
 
 START_SIZE = 500  # samples that residual scale and length of a step are taken from, good to 5%
@@ -36,14 +36,19 @@ def iht(
     >>> tt.metrics.relative_error(model.coef_, data.truth) < 0.3
     True
     """
+    problem = replace(problem, reduce_bias=False, ridge=0.0)  # these are of the fit, not the start
     theta = with_linear(problem, zero(problem, rank))
     samples = problem.data.sample(PILOT_SIZE).thin(START_SIZE)
     for t in range(n_iter):
         pilot = problem.pilot(theta, samples)
         tamed = tame(problem, pilot)
-        gradient, linear = tamed.tensor_gradient(theta)
-        direction = hooi(gradient, rank, n_iter=5).full() if t == 0 else tangent(theta, gradient)
-        size = float(namespace(gradient).sum(direction**2))
+        if t == 0:  # no direction is tangent to zero yet: the whole gradient
+            tensor, linear = tamed.tensor_gradient(theta)
+            direction = hooi(tensor, rank, n_iter=5).full()
+        else:
+            gradient = tamed.gradient(theta).blocks
+            direction, linear = tangent(theta, gradient), pilot.linear_step(tamed.robust, gradient)
+        size = float(namespace(direction).sum(direction**2))
         curvature = pilot.tensor_curvature(tamed.robust, direction)
         if not curvature > 0:
             break
@@ -73,24 +78,18 @@ def spectral(
     return iht(problem, rank, n_iter=1)
 
 
-def tangent(theta: Tucker, tensor: Array) -> Array:
-    """Project a tensor on the tangent space of the Tucker manifold at a point.
+def tangent(theta: Tucker, gradient: Tucker) -> Array:
+    """Projection of the full tensor's gradient on the tangent space of the Tucker manifold.
 
-    ``P(G) = G x_j U_jU_jᵀ + Σ_k (G x_{j≠k} U_jᵀ S_(k)⁺ S_(k)) x_k (I - U_kU_kᵀ) ...``, for
-    orthonormal factors.
+    ``P(G) = G x_j U_jU_jᵀ + Σ_k (I - U_kU_kᵀ) G_k (S_(k)S_(k)ᵀ)⁺ S_(k) x_{j≠k} U_j``, from the
+    gradients ``G x_j U_jᵀ`` of the core and G_k of the factors, which need to be orthonormal: the
+    gradient G itself is never formed.
     """
-    xp = namespace(tensor)
-    point = theta.orthonormal()
-    down = [u.T for u in point.factors]
-    total = multi_mode_dot(multi_mode_dot(tensor, down), point.factors)
-    for k, u in enumerate(point.factors):
-        others = [None if j == k else m for j, m in enumerate(down)]
-        partial = multi_mode_dot(tensor, others)
-        core = xp.reshape(xp.moveaxis(point.core, k, 0), (point.rank[k], -1))
-        wide = xp.reshape(xp.moveaxis(partial, k, 0), (u.shape[0], -1))
-        moved = (wide - u @ (u.T @ wide)) @ (xp.linalg.pinv(core) @ core)
-        shape = (u.shape[0], *(r for j, r in enumerate(point.rank) if j != k))
-        back = xp.moveaxis(xp.reshape(moved, shape), 0, k)
-        ups = [None if j == k else m for j, m in enumerate(point.factors)]
-        total = total + multi_mode_dot(back, ups)
+    xp = namespace(theta.core)
+    total = multi_mode_dot(gradient.core, theta.factors)
+    for k, (u, g) in enumerate(zip(theta.factors, gradient.factors, strict=True)):
+        core = unfold(theta.core, k)
+        moved = (g - u @ (u.T @ g)) @ xp.linalg.pinv(core @ core.T)
+        factors = [moved if j == k else v for j, v in enumerate(theta.factors)]
+        total = total + multi_mode_dot(theta.core, factors)
     return total

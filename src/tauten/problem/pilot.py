@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._array import Array, column, namespace, quiet, to_numpy
+from .._array import Array, column, matrix_of, namespace, quiet, reshape, to_numpy
 from ..data import Chunk
 from ..data.base import add_up
+from ..data.threads import BLAS
 from ..robust import Robustifier
 from ..tucker import Tucker
-from .samplewise import Kernel, per_sample
+from .samplewise import Kernel, linear_curvature, per_sample
 from .seen import Line, Seen, View, total_weight, weighted
 from .system import expected_error
 
@@ -27,35 +28,52 @@ ROUNDING = 1e-10
 
 
 class PilotFit:
-    """Some samples as seen from a point: what :meth:`Robustifier.calibrate` looks at."""
+    """Some samples as seen from a point: what :meth:`Robustifier.calibrate` looks at.
 
-    def __init__(self, problem: Problem, theta: Tucker, samples: Chunk) -> None:
+    `sweep` says that gradients will be asked for: predictors then come of the same sweep.
+    """
+
+    def __init__(
+        self, problem: Problem, theta: Tucker, samples: Chunk, *, sweep: bool = False
+    ) -> None:
         self.n, self.n_blocks = problem.data.n, len(theta.blocks)
         self.residual, self.classes = problem.loss.residual, problem.loss.classes
         self.direct = problem.data.X is None
         self._problem = problem
         self._plain = replace(problem, robust=Robustifier()).kernel
-        self._chunk, self._theta = samples, theta
+        self._chunk, self._theta, self._sweep = samples, theta, sweep
         self._lines: dict[tuple[int, bytes], Line] = {}
 
     @cached_property
     def _parts(self) -> list[Chunk]:
         return self._chunk.parts(PART_SIZE)
 
-    def _see(self, kernel: Kernel) -> Iterator[Seen]:
-        """The samples as a kernel sees them; those that shrink them alike share a sweep."""
-        for part in self._parts:
-            _, scale, share = kernel.shrink(part)
-            factors = scale if share is None else share
-            key = (part.start, b"" if factors is None else to_numpy(factors).tobytes())
-            if key not in self._lines:
-                self._lines[key] = kernel.linearise(self._theta, part)
-            yield kernel.seen(self._lines[key])
+    def _see(self, kernel: Kernel, part: Chunk) -> Seen:
+        """Samples as a kernel sees them; kernels that shrink them alike share a sweep."""
+        _, scale, share = kernel.shrink(part)
+        factors = scale if share is None else share
+        key = (part.start, b"" if factors is None else to_numpy(factors).tobytes())
+        if key not in self._lines:
+            self._lines[key] = kernel.linearise(self._theta, part)
+        return kernel.seen(self._lines[key])
+
+    def _spread(self, kernel: Kernel, fn: Callable[[Seen], Any]) -> list[Any]:
+        """What a function finds in each part of the samples, as a kernel sees it."""
+        data = self._problem.data
+        return data.spread(lambda part: fn(self._see(kernel, part)), self._parts)
 
     @cached_property
     def _eta(self) -> Array:
-        """Linear predictors."""
-        return self._plain.predict(self._theta, self._chunk).eta
+        """Linear predictors; in PCA a batch of one."""
+        kernel = self._plain
+        if self._sweep and not self.direct:
+            return self._joined(lambda part: self._see(kernel, part).line.eta)
+        return self._joined(lambda part: kernel.predict(self._theta, part).eta)
+
+    def _joined(self, fn: Callable[[Chunk], Array]) -> Array:
+        """What a function finds in each sample, a part of them at a time."""
+        found = self._problem.data.spread(fn, [self._chunk] if self.direct else self._parts)
+        return found[0] if len(found) == 1 else namespace(*found).concat(found, axis=0)
 
     def scores(self) -> np.ndarray:
         """Scores of the samples, nan where the response is missing."""
@@ -68,36 +86,52 @@ class PilotFit:
 
     def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
         """Per-sample gradients of each block, from scores bent by `bend`."""
-        parts = [
-            to_numpy(seen.raw if bend is None else seen.line.pullback.flat(bend(seen.score)))
-            for seen in self._see(self._plain)
-        ]
-        return self._theta.split(np.concatenate(parts))
+
+        def flat(seen: Seen) -> np.ndarray:
+            return to_numpy(seen.raw if bend is None else seen.line.pullback.flat(bend(seen.score)))
+
+        return self._theta.split(np.concatenate(self._spread(self._plain, flat)))
 
     def risk(self, robust: Robustifier) -> float:
         """Expected ``‖Â - A‖²_F`` with another robustifier, at a point in canonical form."""
         kernel = replace(self._plain, robust=robust)
         with quiet():  # where every gradient is cut there is no slope, and the error is infinite
-            slope, moment, _ = per_sample(add_up(map(kernel.scatter, self._see(kernel))))
+            slope, moment, _ = per_sample(add_up(self._spread(kernel, kernel.scatter)))
             slope = self._problem.with_ridge(self._theta, slope)
-            return expected_error(self._theta, slope, moment)
+            with BLAS.all_for(4 * self._theta.d_eff**3):
+                return expected_error(self._theta, slope, moment)
 
     def tensor_curvature(self, robust: Robustifier, direction: Array) -> float:
         """Mean of ``w_i <D, X_i>²`` over the samples, weighted, for a full tensor D."""
+        weight, _, scale = self._weights(robust)
+        moved = self._joined(lambda part: self._plain.design.inner(direction, part.X))
+        moved = moved if scale is None else moved * column(scale, moved.ndim)
+        return float(namespace(weight).sum(weight * moved**2) / total_weight(self._chunk))
+
+    def linear_step(self, robust: Robustifier, gradient: Tucker) -> Array | None:
+        """Newton step of the vector coefficients, where there are any, from their gradient."""
+        weight, Z, _ = self._weights(robust)
+        if Z is None:
+            return None
+        matrix = linear_curvature(weight, Z) / total_weight(self._chunk)
+        linear = gradient.blocks[-1]
+        step = namespace(matrix).linalg.pinv(matrix) @ matrix_of(linear, 1)
+        return reshape(step, linear.shape)
+
+    def _weights(self, robust: Robustifier) -> tuple[Array, Array | None, Array | None]:
+        """Curvatures w_i of the samples; their vector covariates and factors, as they shrink."""
         kernel, chunk = replace(self._plain, robust=robust), self._chunk
         shrunk, scale, share = kernel.shrink(chunk)
         eta = self._eta if scale is None else self._eta * column(scale, self._eta.ndim)
         view = View(y=shrunk.y, eta=eta, share=share)
-        weight = weighted(kernel.weight(view, kernel.score(view)), chunk)
-        moved = kernel.design.inner(direction, chunk.X, scale)
-        return float(namespace(weight).sum(weight * moved**2) / total_weight(chunk))
+        return weighted(kernel.weight(view, kernel.score(view)), chunk), shrunk.Z, scale
 
     def canonical(self) -> PilotFit:
         """The same pilot with orthonormal factors and an all-orthogonal core."""
         point = self._theta.canonical()
         if _same_but_for_signs(point, self._theta):
             return self
-        return PilotFit(self._problem, point, self._chunk)
+        return PilotFit(self._problem, point, self._chunk, sweep=self._sweep)
 
     def norms(self) -> np.ndarray:
         """Norms of the (centred) covariates."""

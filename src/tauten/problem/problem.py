@@ -224,7 +224,8 @@ class Problem:
 
     def calibrate(self, theta: Tucker) -> Problem:
         """Return the problem with its robustifier's thresholds chosen at a point."""
-        robust = self.robust.calibrate(self.pilot(theta))
+        pilot = PilotFit(self, theta, self.data.sample(PILOT_SIZE), sweep=True)
+        robust = self.robust.calibrate(pilot)
         tell("thresholds", lambda: thresholds(robust))
         return replace(self, robust=robust)
 

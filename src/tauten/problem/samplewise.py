@@ -224,8 +224,7 @@ class Kernel:
         weight = weighted(self.weight(view, score), chunk)
         sums = [total_weight(chunk), self.design.adjoint(bent, chunk.X, scale)]
         if shrunk.Z is not None:
-            each = namespace(weight).mean(matrix_of(weight, 1), axis=1)  # one for all of a response
-            sums += [shrunk.Z.T @ matrix_of(bent, 1), (shrunk.Z * column(each, 2)).T @ shrunk.Z]
+            sums += [shrunk.Z.T @ matrix_of(bent, 1), linear_curvature(weight, shrunk.Z)]
         return sums
 
     def _counted(self, entries: Array, view: View) -> Array:
@@ -249,6 +248,12 @@ class Kernel:
             return weight
         block = (chunk.start + np.arange(m)) % n_blocks
         return weight * like(block == np.arange(n_blocks)[:, None], chunk.y)
+
+
+def linear_curvature(weight: Array, Z: Array) -> Array:
+    """``Σ_i w_i Z_iᵀ Z_i``, for the mean w_i of each response's weights: one matrix for all."""
+    each = namespace(weight).mean(matrix_of(weight, 1), axis=1)
+    return (Z * column(each, 2)).T @ Z
 
 
 def per_sample(sums: list[Any]) -> tuple[Array, Array, Array]:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from .._array import Array, namespace, to_numpy
+from ..data.threads import BLAS
 from ..manifold import manifold_curvature
 from ..problem import Gradient, Problem, horizontal_part, horizontal_system
 from ..tucker import Tucker, unfold
@@ -52,7 +53,8 @@ class Newton(Solver, name="newton"):
         No longer than A or the core's own part of it.
         """
         xp = namespace(theta.core)
-        direction = _direction(theta, gradient, reach)
+        with BLAS.all_for(theta.d_eff**3):
+            direction = _direction(theta, gradient, reach)
         length = tangent_norm(theta, direction)
         longest = max(theta.norm(), float(xp.linalg.vector_norm(direction.core)))
         shrink = longest / max(longest, length, 1e-300)

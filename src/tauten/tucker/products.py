@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from .._array import Array, namespace, reshape
+from ..data.threads import BLAS
 
 
 def mode_dot(tensor: Array, matrix: Array, mode: int) -> Array:
@@ -151,8 +152,10 @@ def left_singular_vectors(tensor: Array, mode: int, rank: int) -> Array:
     """Leading left singular vectors of an unfolding, by the smaller of its two Gram matrices."""
     xp = namespace(tensor)
     matrix = unfold(tensor, mode)
-    if matrix.shape[0] <= matrix.shape[1]:
-        _, vectors = xp.linalg.eigh(matrix @ matrix.T)
-        return xp.flip(vectors[:, matrix.shape[0] - rank :], axis=1)
-    u, _, _ = xp.linalg.svd(matrix, full_matrices=rank > matrix.shape[1])
-    return u[:, :rank]
+    rows, columns = matrix.shape
+    with BLAS.all_for(2 * rows * columns * min(rows, columns)):
+        if rows <= columns:
+            _, vectors = xp.linalg.eigh(matrix @ matrix.T)
+            return xp.flip(vectors[:, rows - rank :], axis=1)
+        u, _, _ = xp.linalg.svd(matrix, full_matrices=rank > columns)
+        return u[:, :rank]
