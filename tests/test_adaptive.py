@@ -17,7 +17,7 @@ from tauten.losses import Loss
 from tauten.metrics import relative_error
 from tauten.problem import Problem
 from tauten.robust import Adaptive, Cauchy, Huber, Truncate
-from tauten.robust.adaptive import MOST_SCORES, choose_bend, location_variance
+from tauten.robust.adaptive import MOST_SCORES, choose_bend, location_variance, slopes_of
 from tauten.robust.thresholds import FACTORS, entry_scales, gentlest, sandwich, theory, tuning_free
 from tauten.tucker import Affine
 
@@ -546,3 +546,11 @@ def test_of_many_scores_some_that_stand_for_all_are_enough():
     assert scores.size > MOST_SCORES >= scores[:20_000].size
     assert np.isfinite(some.nu_)
     assert some.nu_ == pytest.approx(whole.nu_, rel=0.5)  # about one step of the grid
+
+
+def test_slopes_of_a_bend():
+    """By hand: one within the threshold, zero beyond; one where most scores are zero."""
+    scores = np.array([0.5, -0.5, 0.2, 3.0, -9.0])
+    np.testing.assert_allclose(slopes_of(Huber(1.0).calibrate().score, scores), [1, 1, 1, 0, 0])
+    mostly = np.array([0.0, 0.0, 0.0, 1.0])
+    np.testing.assert_array_equal(slopes_of(Huber(0.5).calibrate().score, mostly), np.ones(4))

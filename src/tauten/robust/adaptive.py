@@ -164,8 +164,10 @@ def choose_bend(scores: np.ndarray) -> Huber:
 
 
 def slopes_of(bend: Callable[[Array], Array], scores: np.ndarray) -> np.ndarray:
-    """Derivative of a bend at each score."""
+    """Derivative of a bend at each score; one where most are zero, which no bend changes."""
     h = 1e-4 * np.median(np.abs(scores))
+    if h == 0:
+        return np.ones_like(scores)
     return np.asarray(bend(scores + h) - bend(scores - h)) / (2 * h)
 
 

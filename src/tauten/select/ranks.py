@@ -151,7 +151,7 @@ class _Bic:
         # What the fit has taken out of its residuals is taken out of all of them.
         left = max(self._n - degrees_of_freedom(self._shape, rank), 1)
         self._share = math.sqrt(left / self._n)
-        slope = np.mean(slopes_of(self._bend.score, residuals)) if np.any(residuals) else 1.0
+        slope = np.mean(slopes_of(self._bend.score, residuals))
         # None where nothing is left to explain.
         self._efficiency = float(np.mean(self._bend.score(residuals) ** 2) / slope) or 1.0
 

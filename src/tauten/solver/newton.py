@@ -14,7 +14,7 @@ from ..tucker import Tucker, unfold
 from .loop import Solver
 from .result import LONGEST
 
-BISECTIONS = 4  # the trusted share of a Hessian is found to a sixteenth
+BISECTIONS = 2  # the trusted share of a Hessian is found to a quarter: closer, fits take more steps
 TRUSTED = 0.1  # least share of the Gauss-Newton matrix that a Hessian must have in any direction
 
 
