@@ -97,12 +97,14 @@ def passes(seconds):
         row = {"case": name}
         for threads in (1, 2):
             X, problem, theta = problem_of(name, np.float64, threads)
-            read, one = fastest(
-                [reader(X, threads), lambda p=problem, t=theta: p.gradient(t)], seconds
-            )
+            with problem.data.at_work():  # as in a fit
+                read, one = fastest(
+                    [reader(X, threads), lambda p=problem, t=theta: p.gradient(t)], seconds
+                )
             row |= {f"read {threads}": read, f"pass {threads}": one, f"ratio {threads}": one / read}
         X, problem, theta = problem_of(name, np.float32, 2)
-        (single,) = fastest([lambda p=problem, t=theta: p.gradient(t)], seconds)
+        with problem.data.at_work():
+            (single,) = fastest([lambda p=problem, t=theta: p.gradient(t)], seconds)
         row["float32"] = single / row["pass 2"]
         rows.append(row)
         print(f"{name:30} {row['ratio 1']:.2f} {row['ratio 2']:.2f} {row['pass 2']:.2f} ms")
@@ -297,7 +299,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the results as JSON alone")
     options = parser.parse_args()
     for name in options.studies or STUDIES:
-        limit = None if name == "fits" else 1  # passes and reads bring their own threads
+        limit = 1 if name in {"passes", "scaling"} else None  # these bring their own threads
         with threadpoolctl.threadpool_limits(limit, user_api="blas"):
             rows = STUDIES[name](options.seconds)
         print(json.dumps(rows) if options.json else f"\n{table(rows)}\n")
