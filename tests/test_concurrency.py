@@ -135,27 +135,31 @@ def threads_of_blas():
 @needs_cores
 def test_a_fit_keeps_linear_algebra_to_one_thread_between_its_passes(two_threads, monkeypatch):
     """Those of OpenBLAS spin after use: they would be in the way of the next pass."""
-    seen = []
-    step, start = tt.solver.Newton.step, thresholding.tangent
-    monkeypatch.setattr(
-        tt.solver.Newton, "step", lambda *a: seen.append(threads_of_blas()) or step(*a)
-    )
-    monkeypatch.setattr(
-        thresholding, "tangent", lambda *a: seen.append(threads_of_blas()) or start(*a)
-    )
+    seen = {"start": [], "steps": []}
+
+    def watch(owner, name, where):
+        work = getattr(owner, name)
+        monkeypatch.setattr(
+            owner, name, lambda *a: seen[where].append(threads_of_blas()) or work(*a)
+        )
+
+    def found(*names):
+        threads = [seen[name] for name in names]
+        assert all(threads)
+        assert threads_of_blas() == {2}
+        return {size for one in threads for pools in one for size in pools}
+
+    watch(thresholding, "tangent", "start")
+    watch(tt.solver.Newton, "step", "steps")
     X, y = workers.problem(0)
     model = tt.TensorRegressor(rank=1, init="iht").fit(X, y)
-    assert len(seen) > 2
-    assert all(found == {1} for found in seen)
-    assert threads_of_blas() == {2}
-    seen.clear()
+    assert found("start", "steps") == {1}
+    seen["steps"].clear()
     model.confidence_intervals(X, y, method="bootstrap", n_boot=2)
-    assert seen
-    assert all(found == {1} for found in seen)
-    assert threads_of_blas() == {2}
-    seen.clear()
+    assert found("steps") == {1}
+    seen["start"].clear(), seen["steps"].clear()
     tt.TensorRegressor(rank=1, init="iht").fit(*workers.problem(0, SMALL))
-    assert all(found == {2} for found in seen)  # no thread of ours that it could be in the way of
+    assert found("start", "steps") == {2}  # no thread of ours that it could be in the way of
 
 
 @needs_cores

@@ -200,6 +200,15 @@ def test_slabs_share_two_places_in_memory(kind, data, tmp_path):
     np.testing.assert_allclose(found[0], data.X.sum(axis=0))
 
 
+def test_other_work_is_spread_over_the_threads_that_were_asked_for(data, tmp_path):
+    here, barrier = threading.current_thread(), threading.Barrier(2, timeout=20)
+    alone = files(data.X, data.y, tmp_path, threads=1)
+    with alone.at_work():
+        assert alone.spread(lambda _: threading.current_thread() is here, [1, 2]) == [True, True]
+    pair = files(data.X, data.y, tmp_path, threads=2)
+    assert pair.spread(lambda share: barrier.wait() >= 0 and share, [2, 1]) == [2, 1]
+
+
 def test_a_failing_pass_leaves_no_thread(data, tmp_path):
     def fail(chunk):
         raise RuntimeError("no")

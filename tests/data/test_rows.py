@@ -64,6 +64,18 @@ def test_other_work_is_spread_over_the_same_threads(many, rng):
     assert alone.spread(lambda share: threading.current_thread() is here, [1, 2]) == [True] * 2
 
 
+def test_threads_do_about_overflow_what_their_caller_does(many):
+    rows = Rows(np.full((40, 2), 1e300), np.ones(40), chunk=5, threads=2)
+
+    def square(chunk):
+        return (float(np.sum(chunk.X**2)),)
+
+    with np.errstate(over="ignore"):
+        assert rows.map_sum(square) == [np.inf]
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="overflow"):
+        rows.map_sum(square)
+
+
 def test_small_data_use_one_thread(rng):
     rows = Rows(rng.normal(size=(40, 2)), np.ones(40), chunk=1, threads=8)
     here = threading.current_thread()

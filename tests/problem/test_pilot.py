@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tauten.data import Rows
+from tauten.data import Rows, rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Loss, Squared
 from tauten.problem import Problem, pilot
@@ -54,6 +54,23 @@ def test_a_pilot_is_the_same_in_parts(make_theta, rng, robust, monkeypatch):
     assert parts.risk(robust) == pytest.approx(expected[0], rel=1e-9)
     for found, wanted in zip(parts.gradients(), expected[1], strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("robust", ["none", "truncate:tau=0.5", "shrink:omega=3.0"])
+def test_a_pilot_is_the_same_on_threads(make_theta, rng, robust, monkeypatch):
+    theta = make_theta((4, 3), (2, 2)).canonical()
+    X, y = rng.normal(size=(90, 4, 3)), rng.normal(size=90)
+    robust = Robustifier.get(robust).calibrate()
+    monkeypatch.setattr(pilot, "PART_SIZE", 7)
+    monkeypatch.setattr(rows, "WORTH_THREADS", 0)
+    pilots = [
+        Problem(Rows(X, y, chunk=30, threads=threads), Squared(), Covariate()).pilot(theta)
+        for threads in (1, 3)
+    ]
+    assert pilots[0].risk(robust) == pilots[1].risk(robust)
+    np.testing.assert_array_equal(pilots[0].scores(), pilots[1].scores())
+    for one, three in zip(*(each.gradients() for each in pilots), strict=True):
+        np.testing.assert_array_equal(one, three)
 
 
 @pytest.mark.parametrize("direct", [True, False])

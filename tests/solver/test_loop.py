@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from tauten.data import Rows
-from tauten.datasets import make_model, truth
 from tauten.designs import Covariate
 from tauten.losses import Squared
 from tauten.problem import Problem
-from tauten.solver import Newton, Solver
-from tauten.solver.loop import _within, stretch, to_go
-from tauten.solver.result import Iteration, Progress
+from tauten.solver import Solver
+from tauten.solver.loop import _within, stretch
+from tauten.solver.result import Progress
 from tauten.tucker import Tucker
 
 
@@ -173,39 +172,3 @@ def test_a_point_is_within_what_its_tensor_is_smaller_than(make_theta):
     for largest in (1.01 * theta.norm(), 1.01 * math.prod(sizes)):
         assert _within(theta, largest)
     assert not _within(theta, 0.99 * theta.norm())
-
-
-# ------------------------------------------------- when to stop
-
-
-def changes(*sizes):
-    return [Iteration(t, 0.0, size, ()) for t, size in enumerate(sizes, 1)]
-
-
-@pytest.mark.parametrize("ratio", [0.01, 0.2, 0.49])
-def test_what_is_to_come_is_the_sum_of_all_later_steps(ratio):
-    steps = 0.3 * ratio ** np.arange(200.0)
-    assert to_go(changes(*steps[:4]), points=3) == pytest.approx(steps[4:].sum())
-
-
-@pytest.mark.parametrize("before", [0.1, 0.19, 0.05, 0.0, math.nan])
-def test_what_is_to_come_is_at_most_the_last_step(before):
-    """Nor less, where steps hardly shrink, or grow."""
-    assert to_go(changes(before, 0.1), points=3) == 0.1
-
-
-def test_a_first_or_stretched_step_tells_nothing_of_the_next():
-    assert to_go(changes(0.1), points=2) == 0.1
-    assert to_go(changes(0.1, 1e-3), points=2) == 1e-3
-
-
-def test_newton_needs_no_step_to_see_that_it_has_arrived():
-    """The last step of a fit is above tol where the one after it would be far below."""
-    data = make_model("I", 300, noise="t:2", rng=0)
-    far = truth(data.truth.shape, 1, norm=data.truth.norm(), rng=1)
-    problem = Problem(Rows(data.X, data.y), Squared(), Covariate())
-    result = Newton(tol=1e-4).run(problem, far)
-    exact = Newton(tol=1e-12).run(problem, far)
-    assert result.converged
-    assert result.history[-1].change > 1e-4
-    assert result.theta.distance(exact.theta) < 1e-4 * exact.theta.norm()

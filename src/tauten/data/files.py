@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,10 @@ class Files(Samples):
     def room(self) -> int:
         """Samples that a quarter of the memory holds."""
         return min(self.n, rows_within(self.memory, self._row_bytes))
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """See :meth:`Samples.at_work`."""
+        return self.threads.at_work()
 
     def spread(self, fn: Callable[[Any], Any], shares: Sequence[Any]) -> list[Any]:
         """Apply `fn` to shares of some other work, on the threads for what is in memory."""

@@ -6,13 +6,15 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from functools import cached_property
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from numbers import Integral
 from typing import Any
 
 import joblib
+import numpy as np
 import threadpoolctl
+
+from .._lazy import lazy
 
 WORTH_WAKING = 2e9  # operations of linear algebra, a tenth of a second on one core
 
@@ -35,15 +37,30 @@ class Team:
         """A team from how many it shall have; a team as it is."""
         return threads if isinstance(threads, Team) else cls(threads)
 
-    @cached_property
+    @lazy
     def size(self) -> int:
         """How many threads there are."""
         return self._asked or available_threads()
 
     def map(self, work: Callable[[Any], Any], shares: Iterable[Any]) -> list[Any]:
-        """Do the work on each share, one thread per share; linear algebra keeps to one of them."""
+        """Do the work on each share, one thread per share; linear algebra keeps to one of them.
+
+        What numpy does about overflow is each thread's own: these do as the caller does.
+        """
+        shares, errors = list(shares), np.geterr()
+        if self.size == 1 or len(shares) == 1:
+            return list(map(work, shares))
+
+        def share_of_work(share: Any) -> Any:
+            with np.errstate(**errors):
+                return work(share)
+
         with BLAS.single():
-            return list(self._pool().map(work, shares))
+            return list(self._pool().map(share_of_work, shares))
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """Keep linear algebra to one thread where there are several here, which need the cores."""
+        return BLAS.single() if self.size > 1 else nullcontext()
 
     def _pool(self) -> ThreadPoolExecutor:
         """The threads of this process: a fork takes none of its parent's along."""
@@ -104,7 +121,7 @@ class _LinearAlgebra:
             yield
         finally:
             with self._lock:
-                self._users -= 1
+                self._users = max(0, self._users - 1)  # none in a fork of who was inside
                 if self._users == 0:
                     self._lift()
 
@@ -125,7 +142,7 @@ class _LinearAlgebra:
                 if freed and self._users > 0:
                     self._set()
 
-    @cached_property
+    @lazy
     def _pools(self) -> threadpoolctl.ThreadpoolController:
         return threadpoolctl.ThreadpoolController()
 

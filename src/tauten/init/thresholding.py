@@ -9,7 +9,8 @@ import numpy as np
 
 from .._array import Array, namespace
 from ..problem import PILOT_SIZE, Problem
-from ..tucker import Tucker, hooi, hosvd, multi_mode_dot, unfold
+from ..solver.descent import whitener
+from ..tucker import Tucker, hooi, hosvd, multi_mode_dot
 from .base import tame, with_linear, zero
 
 START_SIZE = 500  # samples that residual scale and length of a step are taken from, good to 5%
@@ -36,7 +37,6 @@ def iht(
     >>> tt.metrics.relative_error(model.coef_, data.truth) < 0.3
     True
     """
-    problem = replace(problem, reduce_bias=False, ridge=0.0)  # these are of the fit, not the start
     theta = with_linear(problem, zero(problem, rank))
     samples = problem.data.sample(PILOT_SIZE).thin(START_SIZE)
     for t in range(n_iter):
@@ -46,8 +46,8 @@ def iht(
             tensor, linear = tamed.tensor_gradient(theta)
             direction = hooi(tensor, rank, n_iter=5).full()
         else:
-            gradient = tamed.gradient(theta).blocks
-            direction, linear = tangent(theta, gradient), pilot.linear_step(tamed.robust, gradient)
+            gradient, linear = tamed.block_gradient(theta)
+            direction = tangent(theta, gradient)
         size = float(namespace(direction).sum(direction**2))
         curvature = pilot.tensor_curvature(tamed.robust, direction)
         if not curvature > 0:
@@ -85,11 +85,9 @@ def tangent(theta: Tucker, gradient: Tucker) -> Array:
     gradients ``G x_j U_jᵀ`` of the core and G_k of the factors, which need to be orthonormal: the
     gradient G itself is never formed.
     """
-    xp = namespace(theta.core)
-    total = multi_mode_dot(gradient.core, theta.factors)
-    for k, (u, g) in enumerate(zip(theta.factors, gradient.factors, strict=True)):
-        core = unfold(theta.core, k)
-        moved = (g - u @ (u.T @ g)) @ xp.linalg.pinv(core @ core.T)
-        factors = [moved if j == k else v for j, v in enumerate(theta.factors)]
+    core, *moves = whitener(theta)(gradient)
+    total = multi_mode_dot(core, theta.factors)
+    for k, moved in enumerate(moves):
+        factors = [moved if j == k else u for j, u in enumerate(theta.factors)]
         total = total + multi_mode_dot(theta.core, factors)
     return total

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
 from .._array import Array, column, flat, like, matrix_of, namespace, product, reshape
+from .._lazy import lazy
 from ..data.base import add_up
 from ..jeffreys import unit
 from .seen import Line
@@ -82,14 +82,14 @@ class Slice:
         """Q (p, r)."""
         return self.line.theta.bases[-1]
 
-    @cached_property
+    @lazy
     def seen(self) -> Array:
         """Rows B_is (n, r, D'), of the blocks that see the response through U alone."""
         columns, order = self.basis.T, self.line.theta.order
         rows = [flat(islice(self._pulled(columns[s, :]), order)) for s in range(columns.shape[0])]
         return namespace(columns).stack(rows, axis=1)
 
-    @cached_property
+    @lazy
     def own(self) -> Array:
         """Rows o_i (n, t), of the others."""
         first = like(np.eye(1, self.line.eta.shape[-1])[0], self.line.eta)
@@ -100,7 +100,7 @@ class Slice:
         """Gradients of a score with a vector here, and zeros elsewhere."""
         return self.line.pullback(self._here[..., None] * vector)
 
-    @cached_property
+    @lazy
     def _here(self) -> Array:
         """One at this place, zero at the others."""
         return unit(self.line.eta[:1, ..., 0], self.at)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._array import Array, column, matrix_of, namespace, quiet, reshape, to_numpy
+from .._array import Array, column, namespace, quiet, to_numpy
+from .._lazy import lazy
 from ..data import Chunk
 from ..data.base import add_up
 from ..data.threads import BLAS
 from ..robust import Robustifier
 from ..tucker import Tucker
-from .samplewise import Kernel, linear_curvature, per_sample
+from .samplewise import Kernel, per_sample
 from .seen import Line, Seen, View, total_weight, weighted
 from .system import expected_error
 
@@ -44,30 +44,30 @@ class PilotFit:
         self._chunk, self._theta, self._sweep = samples, theta, sweep
         self._lines: dict[tuple[int, bytes], Line] = {}
 
-    @cached_property
+    @lazy
     def _parts(self) -> list[Chunk]:
         return self._chunk.parts(PART_SIZE)
 
-    def _see(self, kernel: Kernel, part: Chunk) -> Seen:
-        """Samples as a kernel sees them; kernels that shrink them alike share a sweep."""
+    def _line(self, kernel: Kernel, part: Chunk) -> Line:
+        """Samples that a kernel has swept; kernels that shrink them alike share a sweep."""
         _, scale, share = kernel.shrink(part)
         factors = scale if share is None else share
         key = (part.start, b"" if factors is None else to_numpy(factors).tobytes())
         if key not in self._lines:
             self._lines[key] = kernel.linearise(self._theta, part)
-        return kernel.seen(self._lines[key])
+        return self._lines[key]
 
     def _spread(self, kernel: Kernel, fn: Callable[[Seen], Any]) -> list[Any]:
         """What a function finds in each part of the samples, as a kernel sees it."""
         data = self._problem.data
-        return data.spread(lambda part: fn(self._see(kernel, part)), self._parts)
+        return data.spread(lambda part: fn(kernel.seen(self._line(kernel, part))), self._parts)
 
-    @cached_property
+    @lazy
     def _eta(self) -> Array:
         """Linear predictors; in PCA a batch of one."""
         kernel = self._plain
         if self._sweep and not self.direct:
-            return self._joined(lambda part: self._see(kernel, part).line.eta)
+            return self._joined(lambda part: self._line(kernel, part).eta)
         return self._joined(lambda part: kernel.predict(self._theta, part).eta)
 
     def _joined(self, fn: Callable[[Chunk], Array]) -> Array:
@@ -103,28 +103,14 @@ class PilotFit:
 
     def tensor_curvature(self, robust: Robustifier, direction: Array) -> float:
         """Mean of ``w_i <D, X_i>²`` over the samples, weighted, for a full tensor D."""
-        weight, _, scale = self._weights(robust)
-        moved = self._joined(lambda part: self._plain.design.inner(direction, part.X))
-        moved = moved if scale is None else moved * column(scale, moved.ndim)
-        return float(namespace(weight).sum(weight * moved**2) / total_weight(self._chunk))
-
-    def linear_step(self, robust: Robustifier, gradient: Tucker) -> Array | None:
-        """Newton step of the vector coefficients, where there are any, from their gradient."""
-        weight, Z, _ = self._weights(robust)
-        if Z is None:
-            return None
-        matrix = linear_curvature(weight, Z) / total_weight(self._chunk)
-        linear = gradient.blocks[-1]
-        step = namespace(matrix).linalg.pinv(matrix) @ matrix_of(linear, 1)
-        return reshape(step, linear.shape)
-
-    def _weights(self, robust: Robustifier) -> tuple[Array, Array | None, Array | None]:
-        """Curvatures w_i of the samples; their vector covariates and factors, as they shrink."""
         kernel, chunk = replace(self._plain, robust=robust), self._chunk
         shrunk, scale, share = kernel.shrink(chunk)
         eta = self._eta if scale is None else self._eta * column(scale, self._eta.ndim)
         view = View(y=shrunk.y, eta=eta, share=share)
-        return weighted(kernel.weight(view, kernel.score(view)), chunk), shrunk.Z, scale
+        weight = weighted(kernel.weight(view, kernel.score(view)), chunk)
+        moved = self._joined(lambda part: kernel.design.inner(direction, part.X))
+        moved = moved if scale is None else moved * column(scale, moved.ndim)
+        return float(namespace(weight).sum(weight * moved**2) / total_weight(chunk))
 
     def canonical(self) -> PilotFit:
         """The same pilot with orthonormal factors and an all-orthogonal core."""

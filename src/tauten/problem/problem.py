@@ -176,10 +176,22 @@ class Problem:
     def tensor_gradient(self, theta: Tucker) -> tuple[Array, Array | None]:
         """Gradient with respect to the full tensor A, and the Newton step of the linear block."""
         kernel, tensor = self.kernel, theta.full()
-        count, total, *rest = self.data.map_sum(lambda c: kernel.tensor_gradient(theta, tensor, c))
+        return self._means(theta, lambda c: kernel.tensor_gradient(theta, tensor, c))
+
+    def block_gradient(self, theta: Tucker) -> tuple[Tucker, Array | None]:
+        """The same with respect to the blocks, in one read of X."""
+        kernel = self.kernel
+        mean, step = self._means(theta, lambda c: kernel.block_gradient(theta, c))
+        return theta.with_blocks(theta.split(mean)), step
+
+    def _means(
+        self, theta: Tucker, sums: Callable[[Chunk], list[Any]]
+    ) -> tuple[Array, Array | None]:
+        """Mean gradient, and the Newton step of the linear block if there is one."""
+        count, total, *rest = self.data.map_sum(sums)
         if not rest:
             return total / count, None
-        xp = namespace(tensor)
+        xp = namespace(total)
         step = xp.linalg.pinv(rest[1]) @ rest[0]
         return total / count, xp.reshape(step, theta.blocks[-1].shape)
 

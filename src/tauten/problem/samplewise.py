@@ -222,10 +222,16 @@ class Kernel:
         score = self.score(view)
         bent = weighted(self.robust.score(score), chunk)
         weight = weighted(self.weight(view, score), chunk)
-        sums = [total_weight(chunk), self.design.adjoint(bent, chunk.X, scale)]
-        if shrunk.Z is not None:
-            sums += [shrunk.Z.T @ matrix_of(bent, 1), linear_curvature(weight, shrunk.Z)]
-        return sums
+        tensor = self.design.adjoint(bent, chunk.X, scale)
+        return [total_weight(chunk), tensor, *_linear_sums(shrunk.Z, bent, weight)]
+
+    def block_gradient(self, theta: Tucker, chunk: Chunk) -> list[Any]:
+        """The same with respect to all blocks, flattened, in one read of X."""
+        seen = self.see(theta, chunk)
+        bent = weighted(seen.bent, chunk)
+        weight = weighted(self.weight(seen.line, seen.score, seen.bent), chunk)
+        blocks = namespace(bent).sum(weighted(seen.cut, chunk), axis=0)
+        return [total_weight(chunk), blocks, *_linear_sums(seen.line.Z, bent, weight)]
 
     def _counted(self, entries: Array, view: View) -> Array:
         """Entries times what is left of their sample; zero where the response is missing."""
@@ -250,10 +256,12 @@ class Kernel:
         return weight * like(block == np.arange(n_blocks)[:, None], chunk.y)
 
 
-def linear_curvature(weight: Array, Z: Array) -> Array:
-    """``Σ_i w_i Z_iᵀ Z_i``, for the mean w_i of each response's weights: one matrix for all."""
-    each = namespace(weight).mean(matrix_of(weight, 1), axis=1)
-    return (Z * column(each, 2)).T @ Z
+def _linear_sums(Z: Array | None, bent: Array, weight: Array) -> list[Array]:
+    """Gradient and curvature of the linear block, where there is one."""
+    if Z is None:
+        return []
+    each = namespace(weight).mean(matrix_of(weight, 1), axis=1)  # one for all of a response
+    return [Z.T @ matrix_of(bent, 1), (Z * column(each, 2)).T @ Z]
 
 
 def per_sample(sums: list[Any]) -> tuple[Array, Array, Array]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from .._array import Array, column, namespace, ratio
+from .._lazy import lazy
 from ..data import Chunk, Samples
 from ..designs import Pullback
 from ..robust import Robustifier
@@ -81,12 +81,12 @@ class Seen:
         self.bent = robust.score(score)
         self.raw = line.pullback.flat(self.bent)
 
-    @cached_property
+    @lazy
     def cut(self) -> Array:
         """The gradients after they were bent themselves."""
         return self._robust.samples(self.raw, self.line.theta)
 
-    @cached_property
+    @lazy
     def changed(self) -> list[int]:
         """How many entries of each block that changed."""
         theta, raw = self.line.theta, self.raw
@@ -107,14 +107,14 @@ class Seen:
         """Whether nothing was shrunk or bent."""
         return self.line.whole and self.bent is self.score and not any(self.changed)
 
-    @cached_property
+    @lazy
     def shares(self) -> Array | None:
         """What is left of each sample's gradient entries; None if all is."""
         if not any(self.changed):
             return None
         return share_of(self.cut, self.raw)
 
-    @cached_property
+    @lazy
     def slopes(self) -> Array | None:
         """Derivatives of the cut gradient entries by the raw ones; None if all are one."""
         if not any(self.changed):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import check_number
+from .._lazy import lazy
 from ..diagnostics import TailIndex, kurtosis_map, tail_index
 from ..inference import Intervals
 from ..plot._axes import mode_names as check_mode_names
@@ -73,12 +73,12 @@ class Fit:
         """Whether A is seen directly, as in PCA."""
         return self.problem.data.X is None
 
-    @cached_property
+    @lazy
     def residuals(self) -> np.ndarray:
         """``-∂ℓ/∂η`` of every response entry: response minus prediction, for the squared loss."""
         return -replace(self.problem, robust=Robustifier()).scores(self.theta)
 
-    @cached_property
+    @lazy
     def gradient_sizes(self) -> np.ndarray:
         """Norms of the per-sample gradients, nothing bent."""
         blocks = self.problem.pilot(self.theta).gradients()
@@ -86,12 +86,12 @@ class Fit:
         squares = [np.broadcast_to((b.reshape(len(b), -1) ** 2).sum(axis=1), n) for b in blocks]
         return np.sqrt(np.sum(squares, axis=0))
 
-    @cached_property
+    @lazy
     def intervals(self) -> Intervals | str:
         """Intervals of the coefficients, or why there are none."""
         return _or_reason(lambda: self.model.confidence_intervals(self.X, *self._y, **self.data))
 
-    @cached_property
+    @lazy
     def loadings(self) -> list[Intervals] | None:
         """Intervals of the factors, or None."""
         if isinstance(self.intervals, str):
@@ -103,7 +103,7 @@ class Fit:
     def _y(self) -> tuple[Any, ...]:
         return () if self.direct else (self.y,)
 
-    @cached_property
+    @lazy
     def held_out(self) -> HeldOut | str | None:
         """The fit beside its rival on data left out, why not, or None where not asked for."""
         if not self.folds:
@@ -113,7 +113,7 @@ class Fit:
             lambda: compare(self.model, self.problem, responses, self.data, self.folds)
         )
 
-    @cached_property
+    @lazy
     def kurtosis(self) -> np.ndarray | None:
         """Kurtosis of every covariate, where there are enough samples."""
         X = self.problem.data.X

@@ -164,7 +164,7 @@ def choose_bend(scores: np.ndarray) -> Huber:
 
 
 def slopes_of(bend: Callable[[Array], Array], scores: np.ndarray) -> np.ndarray:
-    """Derivative of a bend at each score; one where most are zero, which no bend changes."""
+    """Derivative of a bend at each score; taken as one where most are zero, and tell no scale."""
     h = 1e-4 * np.median(np.abs(scores))
     if h == 0:
         return np.ones_like(scores)

@@ -114,19 +114,28 @@ class ScaledDescent(Solver, name="scaled"):
 
 def whitening(problem: Problem, theta: Tucker) -> Callable[[Tucker], Tucker]:
     """Return the map of a gradient to the step that would be right for white covariates."""
-    xp = namespace(theta.core)
-    cores = [unfold(theta.core, k) for k in range(theta.order)]
-    inverses = [xp.linalg.pinv(s @ s.T, rtol=1e-10) for s in cores]
+    whitened = whitener(theta)
 
     def precondition(gradient: Tucker) -> Tucker:
-        blocks = [gradient.core]
-        for u, g, inverse in zip(theta.factors, gradient.factors, inverses, strict=True):
-            blocks.append((g - u @ (u.T @ g)) @ inverse)
+        blocks = whitened(gradient)
         if problem.data.Z is not None:
             blocks.append(matrix_solve(problem.data.gram(), gradient.blocks[-1]))
         return gradient.with_blocks(blocks)
 
     return precondition
+
+
+def whitener(theta: Tucker) -> Callable[[Tucker], list[Array]]:
+    """The map of a gradient to G_0 and ``(I - U_k U_kᵀ) G_k (S_(k) S_(k)ᵀ)⁺`` of each factor."""
+    xp = namespace(theta.core)
+    cores = [unfold(theta.core, k) for k in range(theta.order)]
+    inverses = [xp.linalg.pinv(s @ s.T, rtol=1e-10) for s in cores]
+
+    def whitened(gradient: Tucker) -> list[Array]:
+        triples = zip(theta.factors, gradient.factors, inverses, strict=True)
+        return [gradient.core, *((g - u @ (u.T @ g)) @ inverse for u, g, inverse in triples)]
+
+    return whitened
 
 
 def matrix_solve(matrix: Array, tensor: Array) -> Array:

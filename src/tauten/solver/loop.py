@@ -1,7 +1,7 @@
 """The only loop.
 
 A robust gradient is not the gradient of any function, so there is no line search: a step is taken,
-and the loop stops on the relative change of A that the last steps let expect.
+and the loop stops on the relative change of A.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ class Solver(Registered):
     n_iter : int
         Most steps to take.
     tol : float
-        Stop when the relative change of A still to come falls below, as the last two steps tell it:
-        at most that of the last one. 0 takes all `n_iter` steps.
+        Stop when the relative change of A falls below; 0 takes all `n_iter` steps.
     """
 
     curvature: ClassVar[bool] = False  # whether a step needs the Gauss-Newton matrix
@@ -108,9 +107,9 @@ class Solver(Registered):
             return Result(theta, len(history), converged, reason, history, passes)
 
         def settled() -> Result | None:
-            if not history or not (left := to_go(history, len(trail))) < self.tol:
+            if not history or not (change := history[-1].change) < self.tol:
                 return None
-            return result(True, f"relative change to come {left:.1e} below tol={self.tol:g}")
+            return result(True, f"relative change {change:.1e} below tol={self.tol:g}")
 
         if done := settled():
             return done
@@ -242,18 +241,6 @@ def stretch(trail: Sequence[Tucker], first: float, second: float) -> float:
     cosine = (both**2 - first**2 - second**2) / (2 * first * second)
     far = LONGEST * trail[2].norm() / second
     return min(1 / (1 - second / first), far, MOST) if cosine > ALIGNED else 1.0
-
-
-def to_go(history: Sequence[Iteration], points: int) -> float:
-    """Relative change of A to come, as far as the last steps tell: at most that of the last.
-
-    Steps that shrink by a ratio q end ``q / (1 - q)`` of the last one ahead, Newton's sooner. A
-    stretched step tells nothing of the next: there is then a trail of fewer than three `points`.
-    """
-    last = history[-1].change
-    if points < 3 or not last < history[-2].change:
-        return last
-    return last * min(1.0, last / (history[-2].change - last))
 
 
 def relative_change(new: Tucker, old: Tucker, length: float) -> float:

@@ -6,10 +6,10 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Self
 
 from .._array import Array, namespace, reshape
+from .._lazy import lazy
 from .products import left_singular_vectors, mode_dot, multi_mode_dot, unfold
 
 
@@ -92,7 +92,7 @@ class Tucker:
         """Frobenius norm, without forming the tensor."""
         return self._norm
 
-    @cached_property
+    @lazy
     def _norm(self) -> float:
         return _size(self.orthonormal().core)
 
@@ -133,7 +133,7 @@ class Tucker:
         """
         return self._canonical
 
-    @cached_property
+    @lazy
     def _canonical(self) -> Self:
         point = self.orthonormal()
         rotations = [left_singular_vectors(point.core, k, r) for k, r in enumerate(point.rank)]
@@ -168,7 +168,7 @@ class Tucker:
         lead = tuple(vector.shape[:-1])
         return [reshape(vector[..., part], (*lead, *shape)) for part, shape in self._places]
 
-    @cached_property
+    @lazy
     def _places(self) -> list[tuple[slice, tuple[int, ...]]]:
         """Where each block is among all of them, flattened, and its shape."""
         shapes = [tuple(block.shape) for block in self.blocks]
@@ -192,7 +192,7 @@ class Tucker:
             parts.append(part)
         return xp.concat(parts, axis=0)
 
-    @cached_property
+    @lazy
     def bases(self) -> list[Array]:
         """Orthonormal bases of the factors' column spaces."""
         return [namespace(u).linalg.qr(u)[0] for u in self.factors]
