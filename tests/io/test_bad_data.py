@@ -126,6 +126,23 @@ def test_mat_types_that_scipy_does_not_check(tmp_path, packed):
     refused(tmp_path / "a.mat", "unknown type 125")
 
 
+@pytest.mark.parametrize("kind", [0x806, 0x805, 0x005])
+def test_mat_flags_that_promise_parts_which_are_not_there(tmp_path, kind):
+    """Of complex or of sparse numbers: scipy would read what comes behind."""
+    scipy.io.savemat(tmp_path / "a.mat", {"X": np.zeros((3, 7))})
+    raw = (tmp_path / "a.mat").read_bytes()
+    flags, wrong = struct.pack("<iiI", 6, 8, 6), struct.pack("<iiI", 6, 8, kind)
+    assert raw.count(flags) == 1
+    (tmp_path / "a.mat").write_bytes(raw.replace(flags, wrong))
+    refused(tmp_path / "a.mat", "a variable lacks some of its parts")
+
+
+def test_mat_with_complex_and_sparse_variables_beside(tmp_path):
+    others = {"C": np.array([[1j]]), "S": scipy.sparse.eye_array(3, format="csc")}
+    scipy.io.savemat(tmp_path / "a.mat", {"X": np.zeros((3, 7)), **others})
+    assert open_arrays(tmp_path / "a.mat")["X"].shape == (3, 7)
+
+
 def test_mat_nested_too_deep(tmp_path):
     raw = io.BytesIO()
     scipy.io.savemat(raw, {"X": np.zeros((3, 7))})

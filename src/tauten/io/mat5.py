@@ -1,7 +1,8 @@
 """The tags of MATLAB's files of versions 5 to 7, checked before scipy follows them.
 
 Every piece of such a file begins with a tag: a number for its type, and its length. SciPy looks the
-types up in a table of its own without checking the numbers, so a damaged one can end the process.
+types up in a table of its own without checking the numbers, and expects imaginary parts where flags
+promise them, so a damaged file can end the process.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ START, ORDER_AT = 128, 126  # bytes before the first tag; where the order of byt
 TAG = 8
 FLAGS, MATRIX, COMPRESSED = 6, 14, 15
 PLAIN = {1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 16, 17, 18}  # types of numbers and texts
+SPARSE, NUMBERS = 5, range(6, 16)  # classes of variables, in the first byte of their flags
+COMPLEX = 0x800  # the flag of imaginary parts
 PIECE = 2**20  # bytes skipped at a time
 
 
@@ -75,10 +78,20 @@ def _check_matrix(stream: Stream, order: str, left: int) -> None:
         return
     if struct.unpack(f"{order}II", _read(stream, TAG)) != (FLAGS, TAG):
         raise DataFileError("a variable does not begin with its flags")
-    _skip(stream, TAG)
-    left -= 2 * TAG
+    flags, _ = struct.unpack(f"{order}II", _read(stream, TAG))
+    left, found = left - 2 * TAG, 0
     while left > 0:
-        left -= _check_element(stream, order, left)
+        left, found = left - _check_element(stream, order, left), found + 1
+    if found < _expected(flags):
+        raise DataFileError("a variable lacks some of its parts")
+
+
+def _expected(flags: int) -> int:
+    """How many pieces a variable of numbers has: dimensions, name, indices, numbers; else none."""
+    kind = flags & 0xFF
+    if kind != SPARSE and kind not in NUMBERS:
+        return 0
+    return (5 if kind == SPARSE else 3) + bool(flags & COMPLEX)
 
 
 def _read(stream: Stream, count: int) -> bytes:
