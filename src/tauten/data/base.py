@@ -136,8 +136,8 @@ class Samples:
     def at_work(self) -> AbstractContextManager[None]:
         """Hold this while passes and small linear algebra take turns, as they do in a fit.
 
-        It keeps linear algebra to one thread: those of OpenBLAS spin for some 25 ms after each use,
-        and would take a core from the threads that go over the samples.
+        It keeps linear algebra to one thread: those of OpenBLAS spin for a while after each use, by
+        default 2**26 cycles, and would take a core from the threads that go over the samples.
         """
         return BLAS.single()
 

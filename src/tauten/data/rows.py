@@ -75,7 +75,7 @@ class Rows(Samples):
 
     def at_work(self) -> AbstractContextManager[None]:
         """See :meth:`Samples.at_work`; where one thread does all, it may call on others."""
-        return self.threads.at_work() if self._threads > 1 else nullcontext()
+        return super().at_work() if self._threads > 1 else nullcontext()
 
     def spread(self, fn: Callable[[Any], Any], shares: Sequence[Any]) -> list[Any]:
         """Apply `fn` to shares of some other work, on the threads that a pass has."""

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from numbers import Integral
 from typing import Any
 
@@ -57,10 +57,6 @@ class Team:
 
         with BLAS.single():
             return list(self._pool().map(share_of_work, shares))
-
-    def at_work(self) -> AbstractContextManager[None]:
-        """Keep linear algebra to one thread where there are several here, which need the cores."""
-        return BLAS.single() if self.size > 1 else nullcontext()
 
     def _pool(self) -> ThreadPoolExecutor:
         """The threads of this process: a fork takes none of its parent's along."""
