@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import socket
 import threading
 import time
 from contextlib import suppress
@@ -14,7 +15,7 @@ import pytest
 from distributed import Client, Event, LocalCluster, wait
 
 import tauten as tt
-from tauten.data import blocks
+from tauten.data import blocks, tasks
 from tauten.data.tasks import computed, persisted, places
 
 
@@ -87,16 +88,54 @@ def test_sums_are_added_on_their_worker_before_they_travel(client, y, monkeypatc
     assert sorted(map(sorted, added)) == sorted(map(sorted, by_worker.values()))
 
 
+def test_samples_do_not_go_through_the_scheduler(client, y, monkeypatch):
+    """Unless their workers cannot be reached from here."""
+    data, before = loaded_at(client, [0, 1, 0, 1], y), client.run_on_scheduler(_gathered)
+    direct = data.sample(20)
+    assert client.run_on_scheduler(_gathered) == before
+    data._samples.clear()
+    monkeypatch.setattr(socket, "create_connection", _unreachable)
+    tasks._answers.cache_clear()
+    around = data.sample(20)
+    tasks._answers.cache_clear()
+    assert client.run_on_scheduler(_gathered) == before + 1
+    np.testing.assert_array_equal(direct.X, around.X)
+    np.testing.assert_array_equal(direct.X[::5], [block(i)[0] for i in range(4)])
+
+
+def _gathered(dask_scheduler):
+    """How often the scheduler was asked for what workers hold, since this was first called."""
+    if not hasattr(dask_scheduler, "tauten_asked"):
+        dask_scheduler.tauten_asked, gather = 0, dask_scheduler.handlers["gather"]
+
+        def counted(*args, **kwargs):
+            dask_scheduler.tauten_asked += 1
+            return gather(*args, **kwargs)
+
+        dask_scheduler.handlers["gather"] = counted
+    return dask_scheduler.tauten_asked
+
+
+def _unreachable(place, timeout):
+    raise TimeoutError(f"{place} did not answer in {timeout} s")
+
+
 def test_work_asks_for_the_worker_that_holds_its_block(client, y, monkeypatch):
     """A wish: another worker does it where that one is gone."""
     data, made = loaded_at(client, [0, 0, 1, 0], y), []
-    monkeypatch.setattr(blocks, "computed", lambda *tasks: made.extend(tasks) or computed(*tasks))
+
+    def recorded(*asked, **options):
+        made.extend(asked)
+        return computed(*asked, **options)
+
+    monkeypatch.setattr(blocks, "computed", recorded)
     data.map_sum(_count)
     data.each("y", len)
+    data.sample(20)
     made.append(data.map_rows(lambda chunk: chunk.y))
     layers = {name: layer for task in made for name, layer in task.dask.layers.items()}
     holders = client.who_has(data._blocks)
-    for name in ("sum", "each", "rows"):
+    for name in ("sum", "each", "pick", "rows"):
         wishes = {
             int(key.rpartition("-")[2]): layer.annotations
             for key, layer in layers.items()

@@ -188,12 +188,13 @@ class Blocks(Samples):
     def _read_sample(self, rows: range | np.ndarray) -> Chunk:
         rows = np.asarray(rows)
         self.reads.passes += len(rows) / self.n
-        where = np.searchsorted(self.starts, rows, side="right") - 1
+        where, holders = np.searchsorted(self.starts, rows, side="right") - 1, self._holders()
+        picks = {int(i): rows[where == i] - self.starts[i] for i in np.unique(where)}
         tasks = [
-            task("pick", int(i))(Rows.take)(self._blocks[i], rows[where == i] - self.starts[i])
-            for i in np.unique(where)
+            task("pick", i, holders[i])(Rows.take)(self._blocks[i], some)
+            for i, some in picks.items()
         ]
-        return _joined(computed(*tasks))
+        return _joined(computed(*tasks, at={holders[i] for i in picks}))
 
 
 def _short(sizes: Sequence[Any]) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import CancelledError
+from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
+
+PATIENCE = 1.0  # seconds that a worker may take to answer the first time
 
 
 def task(
@@ -45,13 +50,19 @@ def shared(fn: Any) -> Any:
     return dask.delayed(Work(fn), name=f"tauten-point-{uuid.uuid4().hex}", traverse=False)
 
 
-def computed(*tasks: Any) -> list[Any]:
-    """What the tasks find."""
+def computed(*tasks: Any, at: Collection[str | None] = ()) -> list[Any]:
+    """What the tasks find, brought here through the scheduler.
+
+    Or from the workers `at` which it is found themselves, where they can be reached from here:
+    for what is large, and rarely asked for. If such a worker dies on the way, dask waits for it for
+    some time (``distributed.comm.timeouts.connect``) before it does the work again.
+    """
     import dask
 
     check_scheduler()
+    directly = {"direct": True} if at and all(map(_answers, at)) else {}
     try:
-        return list(dask.compute(*tasks))
+        return list(dask.compute(*tasks, **directly))
     except CancelledError as error:
         reason = " ".join(str(error).split()).removesuffix(".")
         raise ConnectionError(
@@ -59,6 +70,19 @@ def computed(*tasks: Any) -> list[Any]:
             f"connect to a running one and fit again; with checkpoint=path a fit goes on from its "
             f"last iteration"
         ) from error
+
+
+@lru_cache(maxsize=2**16)
+def _answers(worker: str | None) -> bool:
+    """Whether a worker can be reached from here: there may be a wall around the cluster."""
+    if worker is None:
+        return False
+    place = urlsplit(worker)
+    try:
+        with socket.create_connection((place.hostname, place.port), PATIENCE):
+            return True
+    except OSError:
+        return False
 
 
 def persisted(tasks: list[Any]) -> list[Any]:
