@@ -172,13 +172,13 @@ def on_dask(n: int, side: int, rank: int, responses: int, blocks: int) -> None:
     y = np.tensordot(X, target, axes=len(of_x)) + noise
     found, times, touches = [], {"memory": [], 1: [], 2: []}, []
 
+    def fit(samples) -> None:
+        model = tt.TensorRegressor(rank=rank).fit(samples, y)
+        found.append((model.coef_, model.result_.n_passes))
+
     def timed(samples) -> float:
         touches.append(seconds(touch))
-        begin = time.perf_counter()
-        model = tt.TensorRegressor(rank=rank).fit(samples, y)
-        took = time.perf_counter() - begin
-        found.append((model.coef_, model.result_.n_passes))
-        return took
+        return seconds(lambda: fit(samples))
 
     with ExitStack() as stack:
         clients = [stack.enter_context(Client(stack.enter_context(cluster(w)))) for w in (1, 2)]

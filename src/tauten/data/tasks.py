@@ -53,9 +53,9 @@ def shared(fn: Any) -> Any:
 def computed(*tasks: Any, at: Collection[str | None] = ()) -> list[Any]:
     """What the tasks find, brought here through the scheduler.
 
-    Or from the workers `at` which it is found themselves, where they can be reached from here:
-    for what is large, and rarely asked for. If such a worker dies on the way, dask waits for it for
-    some time (``distributed.comm.timeouts.connect``) before it does the work again.
+    Or, if all of the workers `at` can be reached from here, straight from the workers: for what is
+    large and rarely asked for. Where one dies on the way, dask waits for it a while
+    (``distributed.comm.timeouts.connect``) before the work is done again.
     """
     import dask
 
