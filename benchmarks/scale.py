@@ -33,6 +33,7 @@ import h5py
 import numpy as np
 
 import tauten as tt
+from tauten.solver.choice import choose
 
 SHAPE, CHUNK = (20, 20, 20), 128
 RANK, LARGE_RANK = 3, 8  # of a fit; the latter of a point of a thousand parameters
@@ -222,9 +223,11 @@ def traffic(blocks: int) -> None:
             X, y = on_workers((rows, *SHAPE), blocks), np.zeros(rows * blocks)
             data = tt.data.Blocks(X, y, memory=2**20)
             problem = tt.problem.Problem(data, tt.losses.Squared(), tt.designs.Covariate())
-            for name, curvature in (("gradient", False), ("Newton", True)):
-                moved = least_moved(lambda c=curvature, p=problem: p.gradient(theta, curvature=c))
-                print(f"n = {len(y):5d}: {moved / 1e3:8.0f} kB a pass, {name}", flush=True)
+            usual = choose(problem, theta)
+            for solver in (tt.solver.Anderson(), tt.solver.Newton()):
+                curved, word = solver.curvature, ", the default" * isinstance(usual, type(solver))
+                moved = least_moved(lambda c=curved, p=problem: p.gradient(theta, curvature=c))
+                print(f"n = {len(y):5d}: {moved / 1e3:8.0f} kB a pass, {solver.name}{word}")
 
 
 def least_moved(work, repeats: int = 5) -> int:

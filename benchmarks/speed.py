@@ -4,7 +4,8 @@ python benchmarks/speed.py passes     one pass against one streaming read of X, 
 python benchmarks/speed.py scaling    cost in n, p, r and threads
 python benchmarks/speed.py fits       whole fits, errors and memory, against other libraries
 python benchmarks/speed.py memory     extra memory of a fit
-python benchmarks/speed.py sharing    cross-validation and the bootstrap against one fit
+python benchmarks/speed.py sharing    cross-validation, bootstrap and ranks against one fit
+python benchmarks/speed.py large      fits of many parameters, by solver
 python benchmarks/speed.py steps      how many steps a fit takes, by loss
 
 ``--write`` keeps the results in benchmarks/results/ and the table in docs/performance.md.
@@ -17,6 +18,7 @@ import json
 import platform
 import re
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.util import find_spec
@@ -202,10 +204,13 @@ def sharing(seconds):
                 lambda: model("auto"),
                 lambda: model("cv"),
                 partial(fit.confidence_intervals, X, y, method="bootstrap", n_boot=16),
+                lambda X=X, y=y: tt.TensorRegressor("auto").fit(X, y),
             ],
             seconds,
         )
         passes = [fit.result_.n_passes, model("cv").result_.n_passes]
+        ranked = tt.TensorRegressor("auto").fit(X, y)
+        tried = len(ranked.rank_path_.ranks)
         rows += [
             {
                 "size": size,
@@ -219,8 +224,59 @@ def sharing(seconds):
                 "fits": times[2] / times[0],
                 "passes": None,
             },
+            {
+                "size": size,
+                "work": f"{tried} ranks by BIC",
+                "fits": times[3] / times[0],
+                "passes": ranked.result_.n_passes,
+            },
         ]
     return rows
+
+
+def large(seconds):
+    """Fits of many parameters by solver, with white and with correlated covariates."""
+    import tauten as tt
+
+    rows = []
+    for n, p, r, names in (
+        (6000, 12, 6, ("newton", "anderson", "scaled")),
+        (20000, 20, 8, ("newton", "anderson")),
+    ):
+        for covariates in ("white", "correlated"):
+            X, y, truth = regression(n, p, r)
+            if covariates == "correlated":
+                y -= np.tensordot(X, truth, 3)
+                correlate(X)
+                y += np.tensordot(X, truth, 3)
+            base = None
+            for name in names:
+                start = time.perf_counter()
+                with warnings.catch_warnings(action="ignore"):  # how it ended is in the table
+                    fit = tt.TensorRegressor(r, solver=name).fit(X, y)
+                took = time.perf_counter() - start
+                base = base or (took, fit.coef_)
+                gap = np.linalg.norm(fit.coef_ - base[1]) / np.linalg.norm(base[1])
+                rows.append(
+                    {
+                        "size": f"n={n}, {p}³, r={r}, d_eff={fit.tucker_.d_eff}",
+                        "covariates": covariates,
+                        "solver": name,
+                        "time": took / base[0],
+                        "passes": fit.result_.n_passes,
+                        "difference of A": gap,
+                    }
+                )
+    return rows
+
+
+def correlate(X):
+    """Make neighbours along each mode of the samples alike, by 0.7, in place."""
+    for mode in range(1, X.ndim):
+        rows = np.moveaxis(X, mode, 0)
+        for i in range(1, len(rows)):
+            rows[i] *= (1 - 0.7**2) ** 0.5
+            rows[i] += 0.7 * rows[i - 1]
 
 
 def steps(seconds):
@@ -232,10 +288,11 @@ def steps(seconds):
     from tauten.losses import Loss
     from tauten.problem import Problem
     from tauten.solver import Newton
+    from tauten.solver.result import Progress
 
     class GaussNewton(Newton):
-        def step(self, problem, theta, gradient, reach):
-            return super().step(problem, theta, gradient, 0.0)
+        def step(self, problem, theta, gradient, progress):
+            return super().step(problem, theta, gradient, Progress(reach=0.0))
 
     rows = []
     for name in ("squared", "logistic", "poisson", "gamma"):
@@ -274,6 +331,7 @@ STUDIES = {
     "fits": fits,
     "memory": memory,
     "sharing": sharing,
+    "large": large,
     "steps": steps,
 }
 

@@ -54,6 +54,7 @@ def stop_after(monkeypatch, count):
     [
         *(({"rank": 1}, count) for count in (1, 2, 3, 4, 5, 6)),
         *(({"rank": 2, "solver": "gd:n_iter=6"}, count) for count in (1, 6, 7, 12)),
+        *(({"rank": 2, "solver": "anderson"}, count) for count in (1, 4, 9)),
         ({"rank": "auto"}, 3),
         ({"rank": 1, "robust": Truncate(tau="cv")}, 2),
     ],
@@ -83,10 +84,15 @@ def test_all_numbers_of_a_run_are_kept(path):
     numbers = {name: float(i) for i, name in enumerate(names)}
     theta = Tucker(np.ones(1), [np.ones((2, 1))])
     file = Checkpoint(path, "of this fit")
-    file.save(Stage(theta, False, progress=Progress([theta], [], **numbers)))
+    pairs = [(theta.map(lambda x, i=i: x + i), theta.map(lambda x, i=i: x - i)) for i in (1, 2)]
+    file.save(Stage(theta, False, progress=Progress([theta], [], **numbers, memory=pairs)))
     found = file.load(np.asarray).progress
-    assert len(numbers) == 4
+    assert len(numbers) == 5
     assert {name: getattr(found, name) for name in numbers} == numbers
+    assert len(found.trail) == 1
+    for mine, theirs in zip(found.memory, pairs, strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            np.testing.assert_array_equal(a.flat(), b.flat())
 
 
 def test_threads_and_memory_may_change_in_between(data, path, monkeypatch):

@@ -14,7 +14,7 @@ from tauten.data import Rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Huber as HuberLoss
 from tauten.losses import Loss, Squared
-from tauten.problem import Problem
+from tauten.problem import Problem, block_gradients
 from tauten.robust import (
     Adaptive,
     Catoni,
@@ -404,7 +404,7 @@ def test_gradient_of_the_full_tensor_with_centre_weights_and_vector_covariates(r
         weighted,
         replace(weighted, robust=Adaptive(3.0, 0.4, np.inf).calibrate()),
     ):
-        blocks, step = posed.block_gradient(theta)
+        blocks, step = block_gradients([posed], [theta])[0]
         agree(step, posed.tensor_gradient(theta)[1])
         for mine, theirs in zip(blocks.blocks, posed.gradient(theta).blocks.blocks, strict=True):
             agree(mine, theirs)

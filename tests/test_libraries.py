@@ -29,6 +29,7 @@ def data():
         ),
         pytest.param({"rank": "auto", "robust": "huber"}, marks=pytest.mark.slow),
         {"rank": 2, "init": "spectral", "solver": "gd:n_iter=5"},
+        {"rank": 1, "solver": "anderson"},
         {"rank": 1, "init": "nuclear"},
     ],
 )

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,13 @@ from .solver.result import INTERRUPTED, Progress
 from .tucker import Affine, Tucker
 
 TEXT = "checkpoint.json"
-LIMITS = ("largest", "moved", "reach", "before")  # of a run's progress, in the order of its fields
+LIMITS = (
+    "largest",
+    "moved",
+    "reach",
+    "before",
+    "pace",
+)  # of a run's progress, in the order of its fields
 
 
 @dataclass
@@ -99,15 +106,17 @@ class Checkpoint:
 
     def save(self, stage: Stage) -> None:
         """Replace what the file holds."""
-        points = [stage.anchor, *stage.progress.trail]
+        progress = stage.progress
+        points = [stage.anchor, *progress.trail, *chain.from_iterable(progress.memory)]
         meta = {
             "fingerprint": self.fingerprint,
             "last": stage.last,
             "notes": stage.notes(),
             "order": stage.anchor.order,
             "blocks": len(stage.anchor.blocks),
-            "limits": [getattr(stage.progress, name) for name in LIMITS],
-            "history": [asdict(iteration) for iteration in stage.progress.history],
+            "trail": len(progress.trail),
+            "limits": [getattr(progress, name) for name in LIMITS],
+            "history": [asdict(iteration) for iteration in progress.history],
         }
         arrays = [to_numpy(block) for point in points for block in point.blocks]
         contents = pack(TEXT, json.dumps(meta), arrays)
@@ -146,11 +155,14 @@ class Checkpoint:
 
 def _stage(meta: Mapping[str, Any], arrays: Sequence[Array]) -> Stage:
     """The stage that a file tells of."""
-    anchor, *trail = _points(arrays, meta["blocks"], meta["order"])
+    anchor, *points = _points(arrays, meta["blocks"], meta["order"])
+    trail, kept = points[: meta["trail"]], points[meta["trail"] :]
     history = [
         Iteration(**{**entry, "truncated": tuple(entry["truncated"])}) for entry in meta["history"]
     ]
-    progress = Progress(trail, history, *meta["limits"])
+    memory = list(zip(kept[::2], kept[1::2], strict=True))
+    limits = dict(zip(LIMITS, meta["limits"], strict=True))
+    progress = Progress(trail, history, memory=memory, **limits)
     return Stage(anchor, meta["last"], progress=progress).recall(meta["notes"])
 
 

@@ -115,6 +115,16 @@ def test_choices_that_need_fits(options, data):
     np.testing.assert_allclose(there.coef_, here.coef_, atol=TIGHT)
 
 
+@pytest.mark.parametrize(
+    "options", [{"rank": 1, "solver": "anderson"}, {"rank": 1, "init": "restarts"}]
+)
+def test_accelerated_descent_and_restarts(options, data):
+    X, y = data.X[:120], data.y[:120]
+    there = tt.TensorRegressor(**options, random_state=0).fit(chunked(X, 50), y)
+    here = tt.TensorRegressor(**options, random_state=0).fit(X, y)
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=TIGHT)
+
+
 def test_bootstrap(data):
     options = {"method": "bootstrap", "n_boot": 3, "random_state": 0}
     X = chunked(data.X, 100)

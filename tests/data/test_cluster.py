@@ -94,6 +94,7 @@ def test_samples_do_not_go_through_the_scheduler(client, y, monkeypatch):
     direct = data.sample(20)
     assert client.run_on_scheduler(_gathered) == before
     data._samples.clear()
+    data._looked_at.clear()
     monkeypatch.setattr(socket, "create_connection", _unreachable)
     tasks._answers.cache_clear()
     around = data.sample(20)

@@ -1,15 +1,19 @@
 """Restarts: which one wins, when they are used, and that they are worth it."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 
 import tauten as tt
 from tauten.data import Rows
 from tauten.designs import Covariate, Direct
-from tauten.init import default, iht, restarts, start
+from tauten.init import default, iht, restarts, spectral, start
 from tauten.init.multistart import polish, spread
+from tauten.init.thresholding import ihts
 from tauten.losses import Loss, Squared
-from tauten.problem import Problem
+from tauten.problem import PILOT_SIZE, Problem
 from tauten.tucker import Affine, Tucker, degrees_of_freedom
 
 
@@ -77,7 +81,41 @@ def test_restarts_are_reproducible_and_never_fit_worse_than_iht():
     _, problem = regression(150, 2, noise="t:1.2")
     one, two = (restarts(problem, (2, 2, 2), np.random.default_rng(7)) for _ in range(2))
     assert np.array_equal(one.core, two.core)
-    assert spread(problem, one) <= spread(problem, polish(problem, iht(problem, (2, 2, 2))))
+    assert spread(problem, one) <= spread(problem, polish(problem, [iht(problem, (2, 2, 2))])[0])
+
+
+def read(problem, fn):
+    """What a function finds, and how often it reads the samples, but for those looked at."""
+    problem.data.sample(PILOT_SIZE)
+    before = problem.data.reads.passes
+    found = fn()
+    return found, problem.data.reads.passes - before
+
+
+def test_starts_of_many_ranks_and_weights_are_those_of_each_in_one_pass_a_step(rng):
+    _, problem = regression(150, 2, noise="t:1.2")
+    other = replace(problem, data=problem.data.reweight(rng.exponential(size=150)))
+    problems, ranks = [problem, problem, other], [(1, 1, 1), (2, 3, 2), (2, 2, 2)]
+    together, passes = read(problem, lambda: ihts(problems, ranks))
+    alone = [read(p, partial(iht, p, rank)) for p, rank in zip(problems, ranks, strict=True)]
+    assert passes == max(count for _, count in alone) > min(count for _, count in alone)
+    for mine, (theirs, _) in zip(together, alone, strict=True):
+        np.testing.assert_allclose(mine.full(), theirs.full(), atol=1e-10)
+
+
+def test_fits_from_all_starts_go_through_the_data_together():
+    """Eight starts and two rounds of eight steps; the best is that of fits one by one."""
+    _, problem = regression(150, 2, noise="t:1.2")
+    rank, draw = (2, 2, 2), np.random.default_rng(7)
+    best, passes = read(problem, lambda: restarts(problem, rank, np.random.default_rng(7)))
+    weights = [draw.exponential(size=150) for _ in range(6)]
+    first, steps = read(problem, lambda: iht(problem, rank))
+    assert passes <= steps + 1 + 2 * 8
+    weighed = [replace(problem, data=problem.data.reweight(weight)) for weight in weights]
+    thetas = [first, *(spectral(p, rank) for p in (problem, *weighed))]
+    fits = [polish(problem, [theta])[0] for theta in thetas]
+    expected = min(fits, key=lambda theta: spread(problem, theta))
+    np.testing.assert_allclose(best.full(), expected.full(), atol=1e-10)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "poisson"])
@@ -117,9 +155,9 @@ def test_restarts_end_where_the_truth_would_more_often_than_iht(n, noise, norm):
     for seed in range(6):
         truth, problem = regression(n, covariates="t:2.1", noise=noise, norm=norm, seed=seed)
         rng = np.random.default_rng(seed)
-        best = polish(problem, Affine(truth.core, truth.factors, np.zeros(1)), n_iter=30)
+        best = polish(problem, [Affine(truth.core, truth.factors, np.zeros(1))], n_iter=30)[0]
         least = tt.metrics.relative_error(best, truth)
         for name in reached:
-            fit = polish(problem, start(name, problem, (3, 3, 3), rng), n_iter=30)
+            fit = polish(problem, [start(name, problem, (3, 3, 3), rng)], n_iter=30)[0]
             reached[name] += tt.metrics.relative_error(fit, truth) < 1.2 * least + 0.01
     assert reached["restarts"] > reached["iht"]

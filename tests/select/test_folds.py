@@ -22,7 +22,7 @@ from tauten.tucker import Tucker
 class Restless(Solver):
     """Each step is a twentieth of the way, so that no step is ever the last."""
 
-    def step(self, problem, theta, gradient, reach=0.1):
+    def step(self, problem, theta, gradient, progress):
         return theta.with_blocks([1.05 * theta.core, *theta.factors])
 
 

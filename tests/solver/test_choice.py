@@ -12,7 +12,7 @@ from tauten.data import Rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Logistic, Squared
 from tauten.problem import Problem
-from tauten.solver import Iteration, Newton, Result, ScaledDescent
+from tauten.solver import Anderson, Iteration, Newton, Result
 from tauten.solver.choice import choose, settled
 from tauten.solver.result import DIVERGED, INTERRUPTED
 from tauten.tucker import Tucker
@@ -50,10 +50,10 @@ def test_a_last_step_far_below_the_standard_error_is_enough(problem):
 
 
 @pytest.mark.parametrize(("size", "enough"), [(4, True), (3, False)])
-def test_no_standard_error_of_more_coefficients_than_newton_may_have(
+def test_no_standard_error_of_more_coefficients_than_a_matrix_may_have(
     size, enough, problem, monkeypatch
 ):
-    monkeypatch.setattr("tauten.solver.choice.LARGEST", size)
+    monkeypatch.setattr("tauten.solver.choice.ONCE", size)
     theta, error = least_squares(problem)
     assert settled(problem, stopped(theta, 0.001 * error)).converged == enough
 
@@ -82,7 +82,7 @@ def test_newton_while_its_matrix_is_small_and_quickly_formed(larger, rng, monkey
     monkeypatch.setattr("tauten.solver.choice.LARGEST", size - (larger == "size"))
     monkeypatch.setattr("tauten.solver.choice.WORK", work - (larger == "work"))
     problem = Problem(Rows(np.ones((5, 7)), np.ones((5, 4, 2))), Squared(), Covariate())
-    assert isinstance(choose(problem, theta), ScaledDescent if larger else Newton)
+    assert isinstance(choose(problem, theta), Anderson if larger else Newton)
 
 
 def test_steps_are_counted_where_there_are_residuals(problem):

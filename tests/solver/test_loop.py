@@ -13,7 +13,7 @@ from tauten.designs import Covariate
 from tauten.losses import Squared
 from tauten.problem import Problem
 from tauten.solver import Solver
-from tauten.solver.loop import _within, stretch
+from tauten.solver.loop import _batches, _within, stretch
 from tauten.solver.result import Progress
 from tauten.tucker import Tucker
 
@@ -79,8 +79,8 @@ class Contraction(Solver):
         super().__init__(n_iter, tol)
         self.left = left
 
-    def step(self, problem, theta, gradient, reach=0.1):
-        self.reaches = [*getattr(self, "reaches", []), reach]
+    def step(self, problem, theta, gradient, progress):
+        self.reaches = [*getattr(self, "reaches", []), progress.reach]
         return Tucker(theta.core, [self.end + self.left * (theta.factors[0] - self.end)])
 
 
@@ -138,7 +138,7 @@ def test_a_run_that_is_over_reads_nothing(problem):
 class Growing(Contraction):
     """Each step multiplies A by a hundred thousand."""
 
-    def step(self, problem, theta, gradient, reach=0.1):
+    def step(self, problem, theta, gradient, progress):
         return theta.with_blocks([1e5 * theta.core, *theta.factors])
 
 
@@ -172,3 +172,14 @@ def test_a_point_is_within_what_its_tensor_is_smaller_than(make_theta):
     for largest in (1.01 * theta.norm(), 1.01 * math.prod(sizes)):
         assert _within(theta, largest)
     assert not _within(theta, 0.99 * theta.norm())
+
+
+def test_points_share_a_pass_as_far_as_their_matrices_have_room(make_theta):
+    sizes = [make_theta((4, 3), rank).d_eff for rank in ((1, 1), (2, 2), (3, 3))]
+    points = {5: make_theta((4, 3), (1, 1)), 2: make_theta((4, 3), (2, 2))}
+    points[7] = make_theta((4, 3), (3, 3))
+    one, two, three = (size**2 for size in sizes)
+    assert list(_batches(points, math.inf)) == [[5, 2, 7]]
+    assert list(_batches(points, one + two + three)) == [[5, 2, 7]]
+    assert list(_batches(points, one + two)) == [[5, 2], [7]]
+    assert list(_batches(points, 1.0)) == [[5], [2], [7]]

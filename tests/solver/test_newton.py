@@ -15,6 +15,7 @@ from tauten.losses import Loss
 from tauten.problem import Problem
 from tauten.solver import Newton
 from tauten.solver.newton import farthest
+from tauten.solver.result import Progress
 
 
 def joined(point):
@@ -59,7 +60,7 @@ def test_a_step_is_gauss_newtons_where_no_hessian_is_trusted(loss, make):
     problem, theta = make(loss)
     gradient = problem.gradient(theta, curvature=True)
     expected = step_by_hand(theta, joined(gradient.blocks), problem.curvature(theta))
-    new = Newton().step(problem, theta, gradient, 0.0)
+    new = Newton().step(problem, theta, gradient, Progress(reach=0.0))
     np.testing.assert_allclose(joined(new) - joined(theta), expected, rtol=1e-4, atol=1e-6)
 
 
@@ -68,7 +69,7 @@ def test_a_step_is_newtons_where_the_hessian_is_trusted(loss, make):
     problem, theta = make(loss)
     gradient = problem.gradient(theta, curvature=True)
     expected = step_by_hand(theta, joined(gradient.blocks), hessian(problem, theta))
-    new = Newton().step(problem, theta, gradient, 9.0)
+    new = Newton().step(problem, theta, gradient, Progress(reach=9.0))
     np.testing.assert_allclose(joined(new) - joined(theta), expected, rtol=1e-4, atol=1e-6)
 
 

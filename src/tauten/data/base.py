@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._array import Array, like, matrix_of, namespace, to_numpy
+from .._array import Array, like, matrix_of, namespace, take, to_numpy
 from .threads import BLAS
 
 CENTRED = 2**20  # bytes of samples that are centred at a time
@@ -118,6 +118,7 @@ class Samples:
         self.n = self.main.shape[0]
         self.reads = Reads()
         self._samples: dict[int, Chunk] = {}
+        self._looked_at: dict[range, Chunk] = {}  # the same, whatever the weights
 
     @property
     def main(self) -> Array:
@@ -187,8 +188,17 @@ class Samples:
         """
         size = min(size, self.room)
         if size not in self._samples:
-            self._samples[size] = self._read_sample(self._picked(size))
+            self._samples[size] = self._look_at(self._picked(size))
         return self._samples[size]
+
+    def _look_at(self, rows: range | np.ndarray) -> Chunk:
+        """Some samples; where none is left out for its weight, read once for all weights."""
+        if not isinstance(rows, range):
+            return self._read_sample(rows)
+        if rows not in self._looked_at:
+            self._looked_at[rows] = self._read_sample(rows)
+        weight = None if self.weight is None else take(self.weight, slice(0, self.n, rows.step))
+        return replace(self._looked_at[rows], weight=weight)
 
     @property
     def room(self) -> int:

@@ -133,7 +133,7 @@ class Files(Samples):
         """Return the same samples with other weights; their reads are counted together."""
         other = Files(self.X, self.y, self.Z, weight, memory=self.memory, threads=self.threads)
         other.reads, other._kept, other._checked = self.reads, self._kept, self._checked
-        other._rooms = self._rooms
+        other._rooms, other._looked_at = self._rooms, self._looked_at
         return other
 
     def _slabs(self) -> Iterator[Rows]:

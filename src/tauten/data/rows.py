@@ -147,7 +147,7 @@ class Rows(Samples):
             start=self.start,
             kept=self._kept,
         )
-        rows.reads = self.reads
+        rows.reads, rows._looked_at = self.reads, self._looked_at
         return rows
 
     def take(self, rows: slice | np.ndarray) -> Chunk:

@@ -35,7 +35,8 @@ class TensorRegressor(RegressorMixin, TensorGLM):
     init : str or Tucker
         Starting point: see :mod:`tauten.init`.
     solver : str or Solver
-        ``"auto"``, ``"newton"``, ``"gd"`` (Algorithm 1): see :mod:`tauten.solver`.
+        ``"auto"``, ``"newton"``, ``"anderson"``, ``"gd"`` (Algorithm 1): see
+        :mod:`tauten.solver`.
     fit_intercept : bool
     random_state : int, Generator or None
         For ``init="random"`` and ``"restarts"``, which is the default where samples are few, and

@@ -39,7 +39,7 @@ from .base import Start, responses_per_parameter, tensor_shape, with_linear
 from .decomposition import decompose, pseudo_huber
 from .multistart import random, restarts
 from .nuclear_norm import nuclear, nuclear_literal
-from .thresholding import iht, spectral
+from .thresholding import iht, ihts, spectral
 
 __all__ = [
     "STARTS",
@@ -97,6 +97,16 @@ def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Gener
         )
     tell("start", lambda: {"init": init, "rank": tuple(rank)})
     return starts[init](problem, rank, rng)
+
+
+def starts(problems: Sequence[Problem], ranks: Sequence[Sequence[int]]) -> list[Tucker]:
+    """The usual starts of problems on the same samples, one with each rank.
+
+    ``iht``, all of them in one pass a step; of PCA, ``decompose``.
+    """
+    if problems[0].data.X is not None:
+        return ihts(problems, ranks, n_iter=SHORT)
+    return [decompose(problem, rank) for problem, rank in zip(problems, ranks, strict=True)]
 
 
 def _check_linear(init: Tucker, problem: Problem) -> None:

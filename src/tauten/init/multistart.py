@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +11,11 @@ from .._array import like
 from ..problem import Problem
 from ..robust.thresholds import robust_scale
 from ..solver import Newton
+from ..solver.loop import run_together
 from ..tucker import Tucker
 from .base import tame
 from .decomposition import decompose
-from .thresholding import iht, spectral
+from .thresholding import iht, ihts
 
 BOOTSTRAPS = 6
 
@@ -24,7 +25,7 @@ def restarts(problem: Problem, rank: Sequence[int], rng: np.random.Generator) ->
 
     Starts are :func:`iht`, :func:`spectral`, and six spectral ones of randomly reweighted samples
     (a Bayesian bootstrap), as local fits from one start alone end in the wrong place there. From
-    each, a few Gauss-Newton steps on Huber scores; the least :func:`spread` wins.
+    each, a few Gauss-Newton steps on Huber scores, side by side; the least :func:`spread` wins.
 
     Parameters
     ----------
@@ -43,16 +44,25 @@ def restarts(problem: Problem, rank: Sequence[int], rng: np.random.Generator) ->
     """
     if problem.data.X is None:
         raise ValueError("init 'restarts' needs covariates: for PCA, use 'decompose'")
-    fits = [polish(problem, theta) for theta in _candidates(problem, rank, rng)]
+    weighings = [problem, *(_reweighted(problem, rng) for _ in range(BOOTSTRAPS))]
+    spectrals = ihts(weighings, [rank] * len(weighings), n_iter=1)
+    fits = polish(problem, [iht(problem, rank), *spectrals])
     return min(fits, key=lambda theta: spread(problem, theta))
 
 
-def polish(problem: Problem, theta: Tucker, *, n_rounds: int = 2, n_iter: int = 8) -> Tucker:
-    """A short local fit: Gauss-Newton steps on scores truncated at 1.345 standard deviations."""
+def polish(
+    problem: Problem, thetas: Sequence[Tucker], *, n_rounds: int = 2, n_iter: int = 8
+) -> Sequence[Tucker]:
+    """Short local fits: Gauss-Newton steps on scores truncated at 1.345 standard deviations.
+
+    They go through the data together: a step of all of them is one pass.
+    """
     for _ in range(n_rounds):
-        bent = tame(problem, problem.pilot(theta), shrink=not problem.loss.residual)
-        theta = Newton(n_iter, tol=1e-3).run(bent, theta).theta
-    return theta
+        shrink = not problem.loss.residual
+        bent = [tame(problem, problem.pilot(theta), shrink=shrink) for theta in thetas]
+        runs = run_together(Newton(n_iter, tol=1e-3), bent, thetas)
+        thetas = [run.theta for run in runs]
+    return thetas
 
 
 def spread(problem: Problem, theta: Tucker) -> float:
@@ -69,15 +79,6 @@ def spread(problem: Problem, theta: Tucker) -> float:
     scores = scores[np.isfinite(scores)]
     scale = robust_scale(scores) or 1.0
     return scale**2 * float(np.mean(np.minimum((scores / scale) ** 2, 9.0)))
-
-
-def _candidates(
-    problem: Problem, rank: Sequence[int], rng: np.random.Generator
-) -> Iterator[Tucker]:
-    yield iht(problem, rank)
-    yield spectral(problem, rank)
-    for _ in range(BOOTSTRAPS):
-        yield spectral(_reweighted(problem, rng), rank)
 
 
 def _reweighted(problem: Problem, rng: np.random.Generator) -> Problem:

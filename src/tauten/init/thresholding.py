@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from .._array import Array, namespace
-from ..problem import PILOT_SIZE, Problem
+from .._walks import side_by_side
+from ..problem import PILOT_SIZE, Problem, block_gradients, tensor_gradients
 from ..solver.descent import whitener
 from ..tucker import Tucker, hooi, hosvd, multi_mode_dot
 from .base import tame, with_linear, zero
 
+Sight = tuple[Problem, Tucker, int]  # a problem as a start sees it, from where, in which step
 START_SIZE = 500  # samples that residual scale and length of a step are taken from, good to 5%
 
 
@@ -37,17 +40,44 @@ def iht(
     >>> tt.metrics.relative_error(model.coef_, data.truth) < 0.3
     True
     """
+    return ihts([problem], [rank], n_iter=n_iter, tol=tol)[0]
+
+
+def ihts(
+    problems: Sequence[Problem],
+    ranks: Sequence[Sequence[int]],
+    *,
+    n_iter: int = 20,
+    tol: float = 1e-2,
+) -> list[Tucker]:
+    """:func:`iht` of problems on the same samples, side by side: a step of all is one pass."""
+    pairs = zip(problems, ranks, strict=True)
+    walks = [_walk(problem, rank, n_iter, tol) for problem, rank in pairs]
+
+    def answer(asked: dict[int, Sight]) -> Iterator[tuple[int, tuple[Any, Array | None]]]:
+        tamed, thetas, steps = zip(*asked.values(), strict=True)
+        if steps[0] > 0:
+            return zip(asked, block_gradients(tamed, thetas), strict=True)
+        ones = {id(problem): i for i, problem in enumerate(problems)}  # zero has no rank
+        at = [[column[i] for i in ones.values()] for column in (tamed, thetas)]
+        found = dict(zip(ones, tensor_gradients(*at), strict=True))
+        return ((i, found[id(problems[i])]) for i in asked)
+
+    return side_by_side(walks, answer)
+
+
+def _walk(
+    problem: Problem, rank: Sequence[int], n_iter: int, tol: float
+) -> Generator[Sight, tuple[Any, Array | None], Tucker]:
+    """Yields points whose gradient it needs: first that of the full tensor, then of the blocks."""
     theta = with_linear(problem, zero(problem, rank))
     samples = problem.data.sample(PILOT_SIZE).thin(START_SIZE)
     for t in range(n_iter):
         pilot = problem.pilot(theta, samples)
         tamed = tame(problem, pilot)
-        if t == 0:  # no direction is tangent to zero yet: the whole gradient
-            tensor, linear = tamed.tensor_gradient(theta)
-            direction = hooi(tensor, rank, n_iter=5).full()
-        else:
-            gradient, linear = tamed.block_gradient(theta)
-            direction = tangent(theta, gradient)
+        gradient, linear = yield tamed, theta, t
+        # No direction is tangent to zero: there it is the whole gradient.
+        direction = tangent(theta, gradient) if t else hooi(gradient, rank, n_iter=5).full()
         size = float(namespace(direction).sum(direction**2))
         curvature = pilot.tensor_curvature(tamed.robust, direction)
         if not curvature > 0:

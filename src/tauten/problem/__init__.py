@@ -2,7 +2,7 @@
 
 from .gradient import Gradient
 from .pilot import PILOT_SIZE, PilotFit
-from .problem import Problem, gradients, scores, values
+from .problem import Problem, block_gradients, gradients, scores, tensor_gradients, values
 from .samplewise import Kernel
 from .seen import Line, Seen, View
 from .system import horizontal_part, horizontal_system
@@ -16,9 +16,11 @@ __all__ = [
     "Problem",
     "Seen",
     "View",
+    "block_gradients",
     "gradients",
     "horizontal_part",
     "horizontal_system",
     "scores",
+    "tensor_gradients",
     "values",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._array import Array, column, like, namespace, ratio, to_numpy
+from .._lazy import lazy
 from .._log import tell, thresholds
 from ..data import Chunk, Samples
 from ..designs import Covariate, Direct
@@ -24,6 +25,7 @@ from .gradient import Gradient
 from .pilot import PILOT_SIZE, PilotFit
 from .samplewise import Kernel, per_sample
 from .seen import Seen, View, total_weight, weighted
+from .spread import mode_spreads
 from .system import horizontal_part, horizontal_system
 
 
@@ -173,22 +175,25 @@ class Problem:
         ends = ridge_gradient(ahead), ridge_gradient(theta)
         return found.map(lambda x, new, old: x + self.ridge * (new - old) / h, *ends)
 
+    @lazy
+    def spreads(self) -> list[Array]:
+        """Covariance of the covariates along each of their modes, from some; in PCA none."""
+        if self.data.X is None:
+            return []
+        return mode_spreads(self.data.sample(PILOT_SIZE), self.design.center)
+
+    @lazy
+    def gram(self) -> Array:
+        """``ZᵀZ / n`` of the vector covariates."""
+        return self.data.gram()
+
     def tensor_gradient(self, theta: Tucker) -> tuple[Array, Array | None]:
         """Gradient with respect to the full tensor A, and the Newton step of the linear block."""
-        kernel, tensor = self.kernel, theta.full()
-        return self._means(theta, lambda c: kernel.tensor_gradient(theta, tensor, c))
+        return tensor_gradients([self], [theta])[0]
 
-    def block_gradient(self, theta: Tucker) -> tuple[Tucker, Array | None]:
-        """The same with respect to the blocks, in one read of X."""
-        kernel = self.kernel
-        mean, step = self._means(theta, lambda c: kernel.block_gradient(theta, c))
-        return theta.with_blocks(theta.split(mean)), step
-
-    def _means(
-        self, theta: Tucker, sums: Callable[[Chunk], list[Any]]
-    ) -> tuple[Array, Array | None]:
+    def _mean(self, theta: Tucker, sums: list[Any]) -> tuple[Array, Array | None]:
         """Mean gradient, and the Newton step of the linear block if there is one."""
-        count, total, *rest = self.data.map_sum(sums)
+        count, total, *rest = sums
         if not rest:
             return total / count, None
         xp = namespace(total)
@@ -251,13 +256,57 @@ def gradients(
     """
     pairs = list(zip(problems, thetas, strict=True))
     work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta in pairs], curvature)
-    totals = problems[0].data.map_sums(work, [problem.data for problem in problems])
-    size = len(totals) // len(pairs)
-    parts = (totals[low : low + size] for low in range(0, len(totals), size))
+    totals = _each(problems, work)
     return [
-        problem._gradient(theta, part, curvature)
-        for (problem, theta), part in zip(pairs, parts, strict=True)
+        problem._gradient(theta, total, curvature)
+        for (problem, theta), total in zip(pairs, totals, strict=True)
     ]
+
+
+def tensor_gradients(
+    problems: Sequence[Problem], thetas: Sequence[Tucker]
+) -> list[tuple[Array, Array | None]]:
+    """Gradients with respect to the full tensor A, and Newton steps of the linear blocks.
+
+    Of problems on the same samples, in one pass over them.
+    """
+    sights = [(p.kernel, theta, theta.full()) for p, theta in zip(problems, thetas, strict=True)]
+
+    def sums(chunks: Sequence[Chunk]) -> list[Any]:
+        each = zip(sights, chunks, strict=True)
+        found = [k.tensor_gradient(theta, tensor, chunk) for (k, theta, tensor), chunk in each]
+        tensors = sights[0][0].design.adjoints([scores for _, scores, *_ in found], chunks[0].X)
+        rows = zip(found, tensors, strict=True)
+        return [item for (n, _, *rest), tensor in rows for item in (n, tensor, *rest)]
+
+    totals = zip(problems, thetas, _each(problems, sums), strict=True)
+    return [problem._mean(theta, total) for problem, theta, total in totals]
+
+
+def block_gradients(
+    problems: Sequence[Problem], thetas: Sequence[Tucker]
+) -> list[tuple[Tucker, Array | None]]:
+    """The same with respect to the blocks, in one read of X."""
+    kernels = [problem.kernel for problem in problems]
+
+    def sums(chunks: Sequence[Chunk]) -> list[Any]:
+        each = zip(kernels, thetas, chunks, strict=True)
+        return [item for k, theta, chunk in each for item in k.block_gradient(theta, chunk)]
+
+    found = []
+    for problem, theta, total in zip(problems, thetas, _each(problems, sums), strict=True):
+        mean, step = problem._mean(theta, total)
+        found.append((theta.with_blocks(theta.split(mean)), step))
+    return found
+
+
+def _each(
+    problems: Sequence[Problem], sums: Callable[[list[Chunk]], Sequence[Any]]
+) -> Iterator[list[Any]]:
+    """Sums over the same samples for one problem after the other, from one pass."""
+    totals = problems[0].data.map_sums(sums, [problem.data for problem in problems])
+    size = len(totals) // len(problems)
+    return (totals[low : low + size] for low in range(0, len(totals), size))
 
 
 def _chunk_sums(

@@ -217,13 +217,17 @@ class Kernel:
         return [*slope, bent.T @ bent, namespace(bent).sum(bent, axis=0), total_weight(chunk)]
 
     def tensor_gradient(self, theta: Tucker, tensor: Array, chunk: Chunk) -> list[Any]:
-        """Sums over a chunk: gradient with respect to the full tensor, and the linear block's."""
+        """Sums over a chunk for a gradient with respect to the full tensor, and the linear block's.
+
+        The second are scores: their products with X are left to :meth:`Covariate.adjoints`.
+        """
         view, (shrunk, scale, _) = self.inner(theta, tensor, chunk), self.shrink(chunk)
         score = self.score(view)
         bent = weighted(self.robust.score(score), chunk)
         weight = weighted(self.weight(view, score), chunk)
-        tensor = self.design.adjoint(bent, chunk.X, scale)
-        return [total_weight(chunk), tensor, *_linear_sums(shrunk.Z, bent, weight)]
+        linear = _linear_sums(shrunk.Z, bent, weight)
+        scores = bent if scale is None else bent * column(scale, bent.ndim)
+        return [total_weight(chunk), scores, *linear]
 
     def block_gradient(self, theta: Tucker, chunk: Chunk) -> list[Any]:
         """The same with respect to all blocks, flattened, in one read of X."""

@@ -6,25 +6,29 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
 from .._array import column, namespace, to_numpy
 from .._checks import feasible_rank
 from .._progress import Count, ignore
-from ..init import start
+from ..init import starts
 from ..init.base import tame, tensor_shape
-from ..problem import Problem
+from ..problem import Problem, scores, values
 from ..robust import Huber
 from ..robust.adaptive import choose_bend, slopes_of
 from ..robust.thresholds import robust_scale
+from ..solver import Solver
 from ..solver.choice import choose
+from ..solver.loop import run_together
 from ..tucker import Tucker, degrees_of_freedom
 from .folds import folds, standard_error, validate
 
 LARGEST_RANK = 5
 
 Rank = tuple[int, ...]
+Fit = tuple[Problem, Tucker]
 
 
 @dataclass(frozen=True)
@@ -66,17 +70,17 @@ def select_rank(
     equal = [feasible_rank([min(r, p) for p in shape]) for r in range(1, largest + 1)]
     room = np.count_nonzero(_seen(problem)) / 2  # more free parameters than that tell nothing
     equal = [r for r in equal if degrees_of_freedom(shape, r) <= room] or equal[:1]
-    cost: _Bic | _CrossValidated = (_Bic if criterion == "bic" else _CrossValidated)(problem, rng)
+    cost = _Bic(problem) if criterion == "bic" else _CrossValidated(problem, rng)
     tried: list[Rank] = []
 
     def best(candidates: Iterable[Rank], price: Callable[[Rank], float]) -> Rank:
-        costs: dict[Rank, float] = {}
-        for rank in candidates:
-            if degrees_of_freedom(shape, rank) <= room:
-                costs[rank] = price(rank)
-                if rank not in tried:
-                    tried.append(rank)
-                    report(len(tried), None)
+        ranks = [r for r in dict.fromkeys(candidates) if degrees_of_freedom(shape, r) <= room]
+        cost.fit(ranks)
+        costs = {rank: price(rank) for rank in ranks}
+        for rank in ranks:
+            if rank not in tried:
+                tried.append(rank)
+                report(len(tried), None)
         return min(costs, key=costs.__getitem__, default=equal[0])
 
     current, seen = best(equal, cost.alone), set()
@@ -84,6 +88,7 @@ def select_rank(
         seen.add(current)
         cost.rescale(current)
         current = best([current, *_neighbours(current, shape, largest)], cost.of)
+    cost.fit(tried)
     criteria = [cost.of(rank) for rank in tried]
     return RankPath(cost.choose(current, tried), tried, criteria)
 
@@ -98,30 +103,44 @@ def _neighbours(rank: Rank, shape: Sequence[int], largest: int) -> Iterator[Rank
             yield new
 
 
-def _rough_fit(problem: Problem, rank: Rank, rng: np.random.Generator) -> tuple[Problem, Tucker]:
-    """A cheap robust fit: covariates shrunk, Huber's scores at the scale of the start."""
-    theta = start(problem.design.init, problem, rank, rng)
-    problem = tame(problem, problem.pilot(theta), shrink=problem.data.X is not None)
-    return problem, _descend(problem, theta)
+def _rough_fits(problems: Sequence[Problem], ranks: Sequence[Rank]) -> list[Fit]:
+    """Cheap robust fits: covariates shrunk, Huber's scores at the scale of the start."""
+    thetas = starts(problems, ranks)
+    shrink = problems[0].data.X is not None
+    pairs = zip(problems, thetas, strict=True)
+    tamed = [tame(problem, problem.pilot(theta), shrink=shrink) for problem, theta in pairs]
+    return _descend(list(zip(tamed, thetas, strict=True)))
 
 
-def _bent_fit(problem: Problem, theta: Tucker, bend: Huber) -> tuple[Problem, Tucker]:
-    """A rough fit gone on with another bend."""
-    problem = replace(problem, robust=problem.robust.with_bend(bend))
-    return problem, _descend(problem, theta)
+def _bent_fits(fits: Sequence[Fit], bends: Sequence[Huber]) -> list[Fit]:
+    """Rough fits gone on with other bends."""
+    pairs = zip(fits, bends, strict=True)
+    return _descend(
+        [(replace(p, robust=p.robust.with_bend(bend)), theta) for (p, theta), bend in pairs]
+    )
 
 
-def _pilot_fit(problem: Problem, rank: Rank, rng: np.random.Generator) -> tuple[Problem, Tucker]:
-    """A rough fit gone on with the bend that its residuals ask for."""
-    problem, theta = _rough_fit(problem, rank, rng)
-    if not problem.loss.residual:
-        return problem, theta
-    return _bent_fit(problem, theta, choose_bend(problem.scores(theta)[_seen(problem)]))
+def _pilot_fits(problems: Sequence[Problem], rank: Rank) -> list[Fit]:
+    """Rough fits gone on with the bends that their residuals ask for."""
+    fits = _rough_fits(problems, [rank] * len(problems))
+    if not problems[0].loss.residual:
+        return fits
+    residuals = zip(problems, scores(*zip(*fits, strict=True)), strict=True)
+    return _bent_fits(fits, [choose_bend(found[_seen(problem)]) for problem, found in residuals])
 
 
-def _descend(problem: Problem, theta: Tucker) -> Tucker:
-    solver = choose(problem, theta).set_params(n_iter=15, tol=1e-3)
-    return solver.run(problem, theta).theta
+def _descend(fits: Sequence[Fit]) -> list[Fit]:
+    """Go on with fits of problems on the same samples: a step of all of them is one pass."""
+    groups: dict[str, list[int]] = {}
+    for i, fit in enumerate(fits):
+        groups.setdefault(choose(*fit).name, []).append(i)
+    found: dict[int, Tucker] = {}
+    for name, group in groups.items():
+        solver = Solver.get(name).set_params(n_iter=15, tol=1e-3)
+        problems, thetas = zip(*(fits[i] for i in group), strict=True)
+        runs = run_together(solver, problems, thetas)
+        found |= {i: run.theta for i, run in zip(group, runs, strict=True)}
+    return [(problem, found[i]) for i, (problem, _) in enumerate(fits)]
 
 
 class _Bic:
@@ -134,20 +153,47 @@ class _Bic:
     with Huber's at its usual threshold, small components are lost in heavy-tailed noise.
     """
 
-    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
-        self._problem, self._rng = problem, rng
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
         self._shape, self._seen = tensor_shape(problem), _seen(problem)
         self._n = int(np.count_nonzero(self._seen))
-        self._rough: dict[Rank, tuple[Problem, Tucker]] = {}
+        self._rough: dict[Rank, Fit] = {}
+        self._scales: dict[Rank, float] = {}
         self._fits: dict[Rank, np.ndarray] = {}
         self._bend: Huber | None = None
+
+    def fit(self, ranks: Sequence[Rank]) -> None:
+        """Fit those ranks that are not yet, together.
+
+        Before there is a bend, it is the robust scale of their residuals that is kept; then the
+        residuals of the fits with the bend. For losses of no residual it is the losses.
+        """
+        if new := [rank for rank in ranks if rank not in self._rough]:
+            fits = _rough_fits([self._problem] * len(new), new)
+            self._rough |= zip(new, fits, strict=True)
+        kept: dict[Rank, Any] = self._scales if self._unbent else self._fits
+        if not (new := [rank for rank in ranks if rank not in kept]):
+            return
+        fits = [self._rough[rank] for rank in new]
+        if self._bend is not None:
+            fits = _bent_fits(fits, [self._bend] * len(fits))
+        entries = self._entries(fits)
+        found = map(robust_scale, entries) if self._unbent else entries
+        kept |= zip(new, found, strict=True)
+
+    @property
+    def _unbent(self) -> bool:
+        return self._problem.loss.residual and self._bend is None
 
     def rescale(self, rank: Rank) -> None:
         """Take bend and efficiency from the fit of a rank."""
         if not self._problem.loss.residual:
             return
-        self._bend, self._fits = choose_bend(self._entries(*self._roughly(rank))), {}
-        residuals = self._fitted(rank)
+        self.fit([rank])
+        (residuals,) = self._entries([self._rough[rank]])
+        self._bend, self._fits = choose_bend(residuals), {}
+        self.fit([rank])
+        residuals = self._fits[rank]
         # What the fit has taken out of its residuals is taken out of all of them.
         left = max(self._n - degrees_of_freedom(self._shape, rank), 1)
         self._share = math.sqrt(left / self._n)
@@ -159,12 +205,12 @@ class _Bic:
         """``N log s²`` of the residuals' own robust scale, or the deviance, and the penalty."""
         if not self._problem.loss.residual:
             return self.of(rank)
-        scale = max(robust_scale(self._entries(*self._roughly(rank))), np.finfo(float).tiny)
+        scale = max(self._scales[rank], np.finfo(float).tiny)
         return 2 * self._n * math.log(scale) + self._penalty(rank)
 
     def of(self, rank: Rank) -> float:
         """Twice the bend's loss, or the deviance, and the penalty."""
-        entries = self._fitted(rank)
+        entries = self._fits[rank]
         if self._bend is not None:
             entries = self._bend.value(self._share * entries) / self._efficiency
         return 2 * float(np.sum(entries)) + self._penalty(rank)
@@ -176,23 +222,10 @@ class _Bic:
     def _penalty(self, rank: Rank) -> float:
         return degrees_of_freedom(self._shape, rank) * math.log(self._n)
 
-    def _roughly(self, rank: Rank) -> tuple[Problem, Tucker]:
-        if rank not in self._rough:
-            self._rough[rank] = _rough_fit(self._problem, rank, self._rng)
-        return self._rough[rank]
-
-    def _fitted(self, rank: Rank) -> np.ndarray:
-        """Residuals of the fit of a rank with the bend, or for losses of no residual its losses."""
-        if rank not in self._fits:
-            fit = self._roughly(rank)
-            if self._bend is not None:
-                fit = _bent_fit(*fit, self._bend)
-            self._fits[rank] = self._entries(*fit)
-        return self._fits[rank]
-
-    def _entries(self, problem: Problem, theta: Tucker) -> np.ndarray:
-        entries = problem.scores if problem.loss.residual else problem.values
-        return entries(theta)[self._seen]
+    def _entries(self, fits: Sequence[Fit]) -> list[np.ndarray]:
+        """Residuals of fits, or their losses, in one pass."""
+        entries = scores if self._problem.loss.residual else values
+        return [found[self._seen] for found in entries(*zip(*fits, strict=True))]
 
 
 def _seen(problem: Problem) -> np.ndarray:
@@ -211,8 +244,16 @@ class _CrossValidated:
     """Five-fold robust prediction error; the folds are drawn once, for every rank."""
 
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
-        self._folds, self._rng, self._shape = list(folds(problem, rng)), rng, tensor_shape(problem)
+        self._folds, self._shape = list(folds(problem, rng)), tensor_shape(problem)
         self._errors: dict[Rank, np.ndarray] = {}
+
+    def fit(self, ranks: Sequence[Rank]) -> None:
+        """Fit those ranks that are not yet, the folds of each together."""
+        trains, tests = zip(*self._folds, strict=True)
+        for rank in ranks:
+            if rank not in self._errors:
+                problems, points = zip(*_pilot_fits(trains, rank), strict=True)
+                self._errors[rank] = np.array(validate(problems, points, tests))
 
     def rescale(self, rank: Rank) -> None:
         """Nothing: prediction errors need no scale."""
@@ -223,11 +264,6 @@ class _CrossValidated:
 
     def of(self, rank: Rank) -> float:
         """Mean error over the folds."""
-        if rank not in self._errors:
-            fits = [_pilot_fit(train, rank, self._rng) for train, _ in self._folds]
-            problems, points = zip(*fits, strict=True)
-            errors = validate(problems, points, [test for _, test in self._folds])
-            self._errors[rank] = np.array(errors)
         return float(np.mean(self._errors[rank]))
 
     def choose(self, best: Rank, tried: Sequence[Rank]) -> Rank:

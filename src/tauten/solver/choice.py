@@ -8,14 +8,16 @@ from dataclasses import replace
 from ..problem import Problem
 from ..registry import is_word
 from ..tucker import Tucker
-from .descent import ScaledDescent
+from .anderson import Anderson
 from .loop import Solver
 from .newton import Newton
 from .result import Result
 
 BUDGET = 22  # Newton steps of an automatic fit, forty passes in all; separable classes need more
 SETTLED = 0.02  # share of the standard error of A that a last step may have
-LARGEST, WORK = 2500, 2e8  # what Newton's matrix may cost: its size, and multiplications a sample
+# What Newton's matrix may cost: its size (beyond, gradients are as quick, and light on a network),
+# and multiplications a sample. Once, for the standard error of A, it may be larger.
+LARGEST, WORK, ONCE = 900, 2e8, 2500
 
 
 def solver_for(solver: str | Solver, problem: Problem, theta: Tucker) -> Solver:
@@ -24,11 +26,11 @@ def solver_for(solver: str | Solver, problem: Problem, theta: Tucker) -> Solver:
 
 
 def choose(problem: Problem, theta: Tucker) -> Solver:
-    """Return Newton while its matrix is quickly formed and factored, else whitened descent."""
+    """Return Newton while its matrix is quickly formed and factored, else accelerated descent."""
     y = problem.data.y
     columns = math.prod(y.shape[1:-1]) * theta.rank[-1] if y.ndim > 1 else 1  # of problem.normal
     if problem.data.X is None or theta.d_eff > LARGEST or columns * theta.d_eff**2 > WORK:
-        return ScaledDescent()
+        return Anderson()
     return Newton(n_iter=BUDGET) if problem.loss.residual else Newton()
 
 
@@ -40,7 +42,7 @@ def settled(problem: Problem, result: Result) -> Result:
     """
     if result.converged or result.interrupted or result.diverged or not result.history:
         return result
-    if problem.data.X is None or result.theta.d_eff > LARGEST:  # no error, or one too dear
+    if problem.data.X is None or result.theta.d_eff > ONCE:  # no error, or one too dear
         return result
     pilot = problem.pilot(result.theta).canonical()
     error = math.sqrt(max(pilot.risk(problem.robust), 0.0))

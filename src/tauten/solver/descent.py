@@ -12,7 +12,7 @@ from .._checks import check_number
 from ..problem import Gradient, Problem
 from ..tucker import Tucker, unfold
 from .loop import Solver
-from .result import LONGEST
+from .result import Progress
 
 
 class GradientDescent(Solver, name="gd"):
@@ -59,7 +59,7 @@ class GradientDescent(Solver, name="gd"):
         check_number("b", self.b)
 
     def step(
-        self, problem: Problem, theta: Tucker, gradient: Gradient, reach: float = LONGEST
+        self, problem: Problem, theta: Tucker, gradient: Gradient, progress: Progress
     ) -> Tucker:
         """One iteration of Algorithm 1."""
         new = list(theta.map(lambda x, g: x - self.step_size * g, gradient.blocks).blocks)
@@ -97,19 +97,24 @@ class ScaledDescent(Solver, name="scaled"):
         return theta.canonical()
 
     def step(
-        self, problem: Problem, theta: Tucker, gradient: Gradient, reach: float = LONGEST
+        self, problem: Problem, theta: Tucker, gradient: Gradient, progress: Progress
     ) -> Tucker:
         """One whitened step."""
         precondition = whitening(problem, theta)
         direction = precondition(gradient.blocks)
-        if problem.data.X is None:
-            level = float(namespace(theta.core).max(problem.entry_curvature(theta)))
-        else:
-            level = largest_eigenvalue(
-                lambda d: precondition(problem.curvature_along(theta, d)), direction
-            )
-        h = 1 / max(level, np.finfo(np.float64).tiny)
+        h = pace(problem, theta, precondition, direction)
         return theta.map(lambda x, d: x - h * d, direction)
+
+
+def pace(
+    problem: Problem, theta: Tucker, precondition: Callable[[Tucker], Tucker], start: Tucker
+) -> float:
+    """Inverse of the largest curvature, preconditioned; looked for from a direction."""
+    if problem.data.X is None:
+        level = float(namespace(theta.core).max(problem.entry_curvature(theta)))
+    else:
+        level = largest_eigenvalue(lambda d: precondition(problem.curvature_along(theta, d)), start)
+    return 1 / max(level, np.finfo(np.float64).tiny)
 
 
 def whitening(problem: Problem, theta: Tucker) -> Callable[[Tucker], Tucker]:
@@ -119,7 +124,7 @@ def whitening(problem: Problem, theta: Tucker) -> Callable[[Tucker], Tucker]:
     def precondition(gradient: Tucker) -> Tucker:
         blocks = whitened(gradient)
         if problem.data.Z is not None:
-            blocks.append(matrix_solve(problem.data.gram(), gradient.blocks[-1]))
+            blocks.append(matrix_solve(problem.gram, gradient.blocks[-1]))
         return gradient.with_blocks(blocks)
 
     return precondition

@@ -18,6 +18,7 @@ import numpy as np
 from .._array import namespace, quiet
 from .._checks import check_number
 from .._log import tell
+from .._walks import side_by_side
 from ..problem import Gradient, Problem, gradients
 from ..registry import Registered
 from ..tucker import Tucker
@@ -57,7 +58,7 @@ class Solver(Registered):
         return theta
 
     def step(
-        self, problem: Problem, theta: Tucker, gradient: Gradient, reach: float = LONGEST
+        self, problem: Problem, theta: Tucker, gradient: Gradient, progress: Progress
     ) -> Tucker:
         """Return the next point."""
         raise NotImplementedError
@@ -104,7 +105,9 @@ class Solver(Registered):
 
         def result(converged: bool, reason: str) -> Result:
             passes = problem.data.reads.passes - before
-            return Result(theta, len(history), converged, reason, history, passes)
+            found = Result(theta, len(history), converged, reason, history, passes)
+            tell("stop", partial(_facts, self, found))
+            return found
 
         def settled() -> Result | None:
             if not history or not (change := history[-1].change) < self.tol:
@@ -116,7 +119,7 @@ class Solver(Registered):
         for t in range(len(history) + 1, self.n_iter + 1):
             gradient = yield theta
             with quiet():  # overflow is detected, and reported in words
-                new = self.step(problem, theta, gradient, progress.reach)
+                new = self.step(problem, theta, gradient, progress)
                 factor = stretch(trail, progress.before, progress.moved) if self.stretches else 1.0
                 if factor > 1:
                     new = theta.map(lambda x, n, f=factor: x + f * (n - x), new)
@@ -178,21 +181,8 @@ def run_together(
     progress = [Progress() for _ in problems] if progress is None else progress
     fits = zip(problems, thetas, progress, strict=True)
     walks = [solver.walk(problem, theta, callback, p) for problem, theta, p in fits]
-    answers: list[Any] = [None] * len(walks)  # a walk is begun by sending it nothing
-    results: dict[int, Result] = {}
     with problems[0].data.at_work():
-        while len(results) < len(walks):
-            points: dict[int, Tucker] = {}
-            for i in range(len(walks)):
-                if i not in results:
-                    try:
-                        points[i] = walks[i].send(answers[i])
-                    except StopIteration as end:
-                        results[i] = end.value
-                        tell("stop", partial(_facts, solver, end.value))
-            for i, gradient in _gradients(problems, points, solver.curvature):
-                answers[i] = gradient
-    return [results[i] for i in range(len(walks))]
+        return side_by_side(walks, partial(_gradients, problems, solver.curvature))
 
 
 def _facts(solver: Solver, result: Result) -> dict[str, Any]:
@@ -206,21 +196,28 @@ def _facts(solver: Solver, result: Result) -> dict[str, Any]:
 
 
 def _gradients(
-    problems: Sequence[Problem], points: dict[int, Tucker], curvature: bool
+    problems: Sequence[Problem], curvature: bool, points: dict[int, Tucker]
 ) -> Iterator[tuple[int, Gradient]]:
     """Gradients at the points, as many in one pass as their matrices have room for."""
-    if not points:
-        return
-    size = next(iter(points.values())).d_eff
-    room = max(1, int(MATRICES // size**2)) if curvature else len(points)
-    indices = list(points)
-    for low in range(0, len(indices), room):
-        batch = indices[low : low + room]
+    for batch in _batches(points, MATRICES if curvature else math.inf):
         with quiet():
             found = gradients(
                 [problems[i] for i in batch], [points[i] for i in batch], curvature=curvature
             )
         yield from zip(batch, found, strict=True)
+
+
+def _batches(points: dict[int, Tucker], room: float) -> Iterator[list[int]]:
+    """The numbers of the points, in order, cut where the squares of their sizes fill the room."""
+    batch: list[int] = []
+    filled = 0.0
+    for i, theta in points.items():
+        filled += theta.d_eff**2
+        if batch and filled > room:
+            yield batch
+            batch, filled = [], theta.d_eff**2
+        batch.append(i)
+    yield batch
 
 
 def stretch(trail: Sequence[Tucker], first: float, second: float) -> float:

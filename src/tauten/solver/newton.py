@@ -12,7 +12,7 @@ from ..manifold import manifold_curvature
 from ..problem import Gradient, Problem, horizontal_part, horizontal_system
 from ..tucker import Tucker, unfold
 from .loop import Solver
-from .result import LONGEST
+from .result import Progress
 
 BISECTIONS = 2  # the trusted share of a Hessian is found to a quarter: closer, fits take more steps
 TRUSTED = 0.1  # least share of the Gauss-Newton matrix that a Hessian must have in any direction
@@ -46,7 +46,7 @@ class Newton(Solver, name="newton"):
         return theta.canonical()
 
     def step(
-        self, problem: Problem, theta: Tucker, gradient: Gradient, reach: float = LONGEST
+        self, problem: Problem, theta: Tucker, gradient: Gradient, progress: Progress
     ) -> Tucker:
         """One Newton step where it can be trusted, else one of Gauss-Newton.
 
@@ -54,7 +54,7 @@ class Newton(Solver, name="newton"):
         """
         xp = namespace(theta.core)
         with BLAS.all_for(theta.d_eff**3):
-            direction = _direction(theta, gradient, reach)
+            direction = _direction(theta, gradient, progress.reach)
         length = tangent_norm(theta, direction)
         longest = max(theta.norm(), float(xp.linalg.vector_norm(direction.core)))
         shrink = longest / max(longest, length, 1e-300)

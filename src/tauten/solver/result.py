@@ -101,6 +101,10 @@ class Progress:
     reach : float
         Longest step, relative to A, that a Hessian is trusted with: half a step where the next was
         no shorter.
+    pace : float
+        Of accelerated descent, what the plain steps are multiplied by.
+    memory : list of pairs of Tucker
+        Of accelerated descent, the last points and the plain steps from them.
     """
 
     trail: list[Tucker] = field(default_factory=list)
@@ -109,6 +113,8 @@ class Progress:
     moved: float = math.inf
     reach: float = LONGEST
     before: float = math.inf
+    pace: float = 0.0
+    memory: list[tuple[Tucker, Tucker]] = field(default_factory=list)
 
     def move(self, length: float, size: float, *, stretched: bool) -> None:
         """Note a step of a length, from a point of a size.

@@ -2,7 +2,7 @@
 
 from .affine import Affine
 from .decompositions import hooi, hosvd
-from .point import Tucker, degrees_of_freedom
+from .point import Tucker, degrees_of_freedom, polar
 from .products import (
     coordinates,
     fold,
@@ -24,6 +24,7 @@ __all__ = [
     "left_singular_vectors",
     "mode_dot",
     "multi_mode_dot",
+    "polar",
     "sweep",
     "unfold",
 ]

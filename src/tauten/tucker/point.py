@@ -207,7 +207,7 @@ class Tucker:
         crosses = [u.T @ v for u, v in zip(self.factors, target.factors, strict=True)]
         best, smallest = self, self._gap(target)
         for signs in itertools.product((1.0, -1.0), repeat=self.order):
-            rotations = [sign * _polar(c) for sign, c in zip(signs, crosses, strict=True)]
+            rotations = [sign * polar(c) for sign, c in zip(signs, crosses, strict=True)]
             point, gap = self._procrustes(target, crosses, rotations, n_iter, tol)
             if gap < smallest:
                 best, smallest = point, gap
@@ -227,7 +227,7 @@ class Tucker:
             for k in range(self.order):
                 others = [None if j == k else q.T for j, q in enumerate(rotations)]
                 partial = unfold(multi_mode_dot(self.core, others), k)
-                rotations[k] = _polar(crosses[k] + partial @ unfold(target.core, k).T)
+                rotations[k] = polar(crosses[k] + partial @ unfold(target.core, k).T)
             point = self.rotate(rotations)
             previous, gap = gap, point._gap(target)
             if previous - gap <= tol * max(gap, tol):
@@ -256,7 +256,7 @@ def _size(core: Array) -> float:
     return float(namespace(core).linalg.vector_norm(core))
 
 
-def _polar(matrix: Array) -> Array:
+def polar(matrix: Array) -> Array:
     """Orthogonal matrix Q that maximises tr(Qᵀ M)."""
     u, _, vt = namespace(matrix).linalg.svd(matrix, full_matrices=False)
     return u @ vt
