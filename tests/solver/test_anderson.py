@@ -139,7 +139,7 @@ def test_turned_factors_make_the_same_steps(rng, make_theta):
     theta = replace(theta, core=theta.core + 0.1).canonical()
     gradient, solver = problem.gradient(theta), Anderson()
     old = theta.map(lambda x: x + 0.01 * rng.normal(size=x.shape)).canonical()
-    step = theta.map(lambda x: -0.05 * rng.normal(size=x.shape))
+    step = theta.map(lambda x: rng.normal(size=x.shape))  # longer than the next: it is kept
     found = []
     for turns in ([np.eye(2)] * 2, [np.array([[0.6, -0.8], [0.8, 0.6]]), np.diag([1.0, -1.0])]):
         progress = Progress(pace=1.0, memory=[(old.rotate(turns), step.rotate(turns))])

@@ -87,16 +87,16 @@ def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Gener
             raise ValueError(f"init must have the ranks asked for, {tuple(rank)}; got {init.rank}")
         _check_linear(init, problem)
         return with_linear(problem, init.map(problem.data.like))
-    starts = STARTS[type(problem.design)]
+    known = STARTS[type(problem.design)]
     if is_word(init, "auto"):
         init = default(problem, rank)
-    if not isinstance(init, str) or init not in starts:
+    if not isinstance(init, str) or init not in known:
         raise ValueError(
-            f"init must be a Tucker point, 'auto' or one of {', '.join(sorted(starts))} for this "
+            f"init must be a Tucker point, 'auto' or one of {', '.join(sorted(known))} for this "
             f"model; got {init!r}"
         )
     tell("start", lambda: {"init": init, "rank": tuple(rank)})
-    return starts[init](problem, rank, rng)
+    return known[init](problem, rank, rng)
 
 
 def starts(problems: Sequence[Problem], ranks: Sequence[Sequence[int]]) -> list[Tucker]:
