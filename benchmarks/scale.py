@@ -223,11 +223,12 @@ def traffic(blocks: int) -> None:
             X, y = on_workers((rows, *SHAPE), blocks), np.zeros(rows * blocks)
             data = tt.data.Blocks(X, y, memory=2**20)
             problem = tt.problem.Problem(data, tt.losses.Squared(), tt.designs.Covariate())
-            usual = choose(problem, theta)
-            for solver in (tt.solver.Anderson(), tt.solver.Newton()):
-                curved, word = solver.curvature, ", the default" * isinstance(usual, type(solver))
+            usual = choose(problem, theta).name
+            for solver in (tt.solver.Anderson, tt.solver.Newton):
+                curved, word = solver.curvature, ", the default" * (solver.name == usual)
                 moved = least_moved(lambda c=curved, p=problem: p.gradient(theta, curvature=c))
-                print(f"n = {len(y):5d}: {moved / 1e3:8.0f} kB a pass, {solver.name}{word}")
+                kilobytes = f"{moved / 1e3:8.0f} kB a pass"
+                print(f"n = {len(y):5d}: {kilobytes}, {solver.name}{word}", flush=True)
 
 
 def least_moved(work, repeats: int = 5) -> int:

@@ -14,7 +14,7 @@ from tauten.designs import Covariate, Direct
 from tauten.losses import Loss, Squared
 from tauten.problem import Problem
 from tauten.solver import Anderson, Newton
-from tauten.solver.anderson import linear_scale, mixed, whitening
+from tauten.solver.anderson import linear_scale, mixed, mode_whitening
 from tauten.solver.result import Progress
 from tauten.tucker import Affine, Tucker
 
@@ -46,7 +46,7 @@ def test_a_plain_step_is_gauss_newtons_for_covariates_of_that_spread(responses, 
     whole = reduce(np.kron, [*spreads, *[np.eye(3)] * responses])
     matrix = basis.T @ J.T @ whole @ J @ basis
     gradient = J.T @ rng.normal(size=J.shape[0])  # of a linear function of A
-    step = whitening(problem, theta)(theta.with_blocks(theta.split(gradient)))
+    step = mode_whitening(problem, theta)(theta.with_blocks(theta.split(gradient)))
     by_hand = basis @ np.linalg.solve(matrix, basis.T @ gradient)
     np.testing.assert_allclose(step.flat(), by_hand, atol=1e-8 * np.abs(by_hand).max())
 
@@ -58,7 +58,7 @@ def test_what_bending_adds_within_the_span_of_a_factor_counts_for_nothing(rng, m
     inside = theta.with_blocks(
         [np.zeros((2, 2)), *(u @ rng.normal(size=(2, 2)) for u in theta.factors)]
     )
-    assert np.abs(whitening(problem, theta)(inside).flat()).max() < 1e-12
+    assert np.abs(mode_whitening(problem, theta)(inside).flat()).max() < 1e-12
 
 
 def vector(*entries):
@@ -133,7 +133,7 @@ def test_memory_saves_most_of_the_steps(rng):
     assert 3 * mine.n_iter < plain.n_iter
 
 
-def test_turned_factors_make_the_same_steps(rng, make_theta):
+def test_turned_factors_make_the_same_steps(rng):
     """Memory is kept in the gauge of the last point: what was turned before is turned back."""
     problem, theta = regression(rng)
     theta = replace(theta, core=theta.core + 0.1).canonical()

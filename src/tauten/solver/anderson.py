@@ -63,7 +63,7 @@ class Anderson(Solver, name="anderson"):
         self, problem: Problem, theta: Tucker, gradient: Gradient, progress: Progress
     ) -> Tucker:
         """The plain step, mixed with those that are kept."""
-        whiten = whitening(problem, theta)
+        whiten = mode_whitening(problem, theta)
         direction = whiten(gradient.blocks)
         if not progress.pace:
             progress.pace = pace(problem, theta, whiten, direction)
@@ -138,7 +138,7 @@ def linear_scale(problem: Problem) -> float:
     return size(problem.gram) / max(math.prod(map(size, problem.spreads)), 1e-300)
 
 
-def whitening(problem: Problem, theta: Tucker) -> Callable[[Tucker], Tucker]:
+def mode_whitening(problem: Problem, theta: Tucker) -> Callable[[Tucker], Tucker]:
     """Return the map of a gradient to the step that is right for covariates of that spread.
 
     For ``N_k = U_kᵀ Σ_k U_k`` the step of the core is ``G_0 x_k N_k⁻¹``, and that of a factor

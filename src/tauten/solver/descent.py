@@ -74,7 +74,7 @@ class ScaledDescent(Solver, name="scaled"):
     With orthonormal factors, ``S ← S - h G_0`` and
     ``U_k ← U_k - h (I - U_k U_kᵀ) G_k (S_(k) S_(k)ᵀ)⁻¹``, h the inverse of the largest curvature:
     of the loss at any entry for PCA (with all entries observed this is a Gauss-Newton step), by
-    power iterations with covariates. For effective dimensions too large for :class:`Newton`.
+    power iterations with covariates. :class:`tauten.solver.Anderson` takes far fewer steps.
 
     Parameters
     ----------
