@@ -92,6 +92,9 @@ def test_tiles_of_every_size(path, rng):
         ((4, 8, 2, 3), (3, 2, 1, 2)),
         ((2, 100), (2, 3)),
         ((100, 7), (3, 5)),
+        ((23, 9, 41), (7, 1, 2)),
+        ((6, 5, 7, 9), (1, 5, 4, 2)),
+        ((5, 3000), (2, 3)),
     ]:
         factors = [rng.normal(size=pair) for pair in zip(shape, rank, strict=True)]
         X, core = rng.normal(size=(17, *shape)), rng.normal(size=rank)
@@ -191,14 +194,7 @@ def test_wrong_sizes_never_reach_the_loops(arguments, rng):
     X, factors = rng.normal(size=(9, 3, 4)), (np.ones((3, 2)), np.ones((4, 2)))
     out = tuple(np.empty((size, 9)) for size in (4, 6, 8))
     with pytest.raises((ValueError, BufferError)):
-        compiled._sweep.sweep(*arguments(X, factors, out), False)
-
-
-@needs_compiled
-def test_only_a_short_mode_is_taken_first(rng):
-    X, factors = rng.normal(size=(9, 3, 64)), (np.ones((64, 2)), np.ones((3, 2)))
-    with pytest.raises(ValueError, match="shorter than a vector"):
-        compiled._sweep.sweep(X, factors, None, None, None, (np.empty((4, 9)),), True)
+        compiled._sweep.sweep(*arguments(X, factors, out))
 
 
 def test_arrays_that_start_at_any_byte(rng):

@@ -10,46 +10,55 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_BYTES 64  /* of samples side by side: 8 in double precision, 16 in single; no vector is longer */
-#define LINE 64         /* bytes of memory that come together */
+#define BLOCK_BYTES 64  /* no vector is longer: eight samples in double precision, 16 in single */
+#define LINE 64          /* bytes of memory that come together */
 #define MAX_ORDER 16
-#define GROUP 4         /* slices added up at a time */
-#define NEAR_BYTES 4096 /* rows that stay in the nearest cache beside everything else */
-#define AHEAD 16384     /* bytes fetched before they are needed: memory answers late */
+#define NEAR_BYTES 24576 /* of rows that stay in the nearest cache, beside what is made of them */
+#define TILE 4
+#define AHEAD 8192       /* bytes fetched before they are needed: memory answers late */
 
 typedef struct {
   long p, r;      /* dimension and rank */
   long left;      /* ranks of the modes before, multiplied */
-  long right;     /* and of those behind: tensors in the batch that this mode is the last of */
-  long rows;      /* rows in that batch */
-  long place;     /* where its partial projection begins among the projections of a sample */
+  long right;     /* and of those behind */
+  long behind;    /* dimensions of the modes behind, multiplied */
+  long gc;        /* columns of its partial projection: r with a core, else right; none if none is wanted */
   const void *u;  /* factor, p x r */
-  void *columns;  /* factor, as products take it */
-  void *weights;  /* with a core, those of the rows for the partial projection: rows x r */
-  void *batch;    /* room for products, r x rows, and for what is read behind them */
-  void *slices;   /* room for slices that are summed over the modes behind */
+  void *w;        /* weights of the partial projection, see _block.h; of the last mode its factor, r x p */
+  void *batch;    /* behind the first mode: tensors of this level, left x p x behind vectors */
 } Mode;
 
 typedef struct {
   int order, partials;
-  int turned;           /* whether the first mode here is the last one of the samples */
   long n;               /* samples */
   long size, step;      /* numbers of a sample, and from one to the next */
-  long entries;         /* of all projections of a sample */
+  long row, vectors;    /* numbers and vectors in a row of the first level; one vector at least */
+  long near;            /* vectors of it that are taken at a time */
+  long ahead;           /* numbers from what is read to what is fetched */
+  long size_flat;       /* numbers that the first level leaves of a sample */
+  long size_sums;       /* vectors of the largest partial projection, and a few more */
+  long longest;         /* the most vectors in a row of any level, or columns */
   const void *core;     /* core tensor to contract the partial projections with, or NULL */
   const void *center;   /* tensor subtracted from each sample, or NULL */
   const void *scale;    /* factor of each sample, or NULL */
   void **out;           /* core, then one array per mode: entries x samples */
-  void **places;        /* where each entry goes in them */
-  void *flat;           /* room for the projections of a block of samples, and of the centre */
-  void *sum;            /* room for rows of a partial projection */
-  void *padded, *few;   /* room for rows that are short or few, and their products */
-  void *turn;           /* room for a sample, its last mode first */
+  void **shift;         /* the same for the centre, or NULL */
+  void *flat;           /* room for what the first level leaves of a block of samples */
+  void *sums, *ends;    /* room for partial projections, as vectors */
+  void *zeros, *spare;  /* weights of what is not wanted, and room for it */
+  void *rough;          /* room for the weights of the first level, one row after the other */
+  void *padded;         /* room for a sample whose rows are shorter than a vector, or NULL */
   Mode modes[MAX_ORDER];
 } Plan;
 
 #if defined(__GNUC__) && !defined(__clang__)
 #define SHUFFLE __builtin_shuffle
+#endif
+
+#if defined(__x86_64__)
+#define KEEP(vector) __asm__("" : "+v"(vector)) /* in a register: else it is loaded once for each use */
+#else
+#define KEEP(vector)
 #endif
 
 #define JOIN_(a, b, c) a##_##b##_##c
@@ -58,6 +67,11 @@ typedef struct {
 
 #define ISA base
 #define VBYTES 16
+#ifdef __aarch64__
+#define MANY_REGISTERS 1
+#else
+#define MANY_REGISTERS 0
+#endif
 #include "_types.h"
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define MANY_ISAS
@@ -71,6 +85,8 @@ typedef struct {
 #pragma GCC target("arch=x86-64-v4,prefer-vector-width=512")
 #define ISA avx512
 #define VBYTES 64
+#undef MANY_REGISTERS
+#define MANY_REGISTERS 1
 #include "_types.h"
 #pragma GCC pop_options
 #endif
@@ -105,61 +121,54 @@ static void *piece(char *memory, size_t *used, long numbers, long itemsize) {
 /* Lay out room to work in; returns its size in bytes. */
 static size_t lay_out(Plan *plan, char *memory, long itemsize) {
   size_t used = 0;
-  long v = BLOCK_BYTES / itemsize, padded = 0, sum = 0;
-  long widths[MAX_ORDER] = {0}; /* largest slice of each mode, at any level */
-  for (int k = 0; k < plan->order; k++) {
-    Mode *m = plan->modes + k;
-    long full = (m->p + v - 1) / v * v, width = full;
-    if (m->p < v || m->rows < v) padded = larger(padded, larger(m->p, v) * larger(m->rows, v));
-    sum = larger(sum, larger(m->r, m->left) * full);
-    for (int j = k; j >= 0; j--) widths[j] = larger(widths[j], width *= plan->modes[j].r);
-    m->columns = piece(memory, &used, full * m->r, itemsize);
-    m->weights = piece(memory, &used, plan->core ? m->rows * m->r : 0, itemsize);
-    m->batch = piece(memory, &used, m->r * m->rows + (k ? v * m[-1].p : 0), itemsize);
+  long v = isa.width / itemsize, sums = 0, ranks = 1;
+  Mode *first = plan->modes, *last = first + plan->order - 1;
+  for (Mode *m = first; m <= last; m++) {
+    long columns = m == first ? plan->vectors * v : m->behind;
+    ranks *= m->r, sums = larger(sums, m->p * m->gc);
+    m->w = piece(memory, &used, m == last ? m->p * m->r : (plan->core ? ranks : m->gc) * columns, itemsize);
+    if (m > first) m->batch = piece(memory, &used, (m->left * m->p * m->behind + v) * v, itemsize);
   }
-  for (int k = 0; k < plan->order; k++)
-    plan->modes[k].slices = piece(memory, &used, GROUP * widths[k], itemsize);
-  plan->sum = piece(memory, &used, sum, itemsize);
-  plan->padded = piece(memory, &used, padded, itemsize);
-  plan->few = piece(memory, &used, sum, itemsize);
-  plan->turn = piece(memory, &used, plan->turned ? plan->size : 0, itemsize);
-  plan->flat = piece(memory, &used, (v + 1) * (plan->entries + v), itemsize);
-  plan->places = piece(memory, &used, plan->entries, sizeof(void *));
+  plan->size_sums = larger(sums, ranks) + v;
+  plan->sums = piece(memory, &used, plan->size_sums * v, itemsize);
+  plan->ends = piece(memory, &used, last->p * last->r * v, itemsize);
+  plan->zeros = piece(memory, &used, plan->longest * v, itemsize);
+  plan->spare = piece(memory, &used, plan->longest * v, itemsize);
+  plan->rough = piece(memory, &used, first->gc * first->behind, itemsize);
+  plan->padded = first->behind < v ? piece(memory, &used, first->p * v, itemsize) : NULL;
+  plan->flat = piece(memory, &used, v * plan->size_flat, itemsize);
+  for (int k = 0; plan->center && k <= plan->order; k++)
+    plan->shift[k] = piece(memory, &used, k ? plan->modes[k - 1].left * plan->modes[k - 1].p * larger(plan->modes[k - 1].right, plan->modes[k - 1].gc) : ranks, itemsize);
   return used;
 }
 
-/* Sizes of all levels, and how many projections a sample has. */
-static void measure(Plan *plan) {
-  long left = 1, right = 1, before = 1;
-  for (Mode *m = plan->modes; m < plan->modes + plan->order; m++)
-    m->left = left, left *= m->r, m->rows = before, before *= m->p;
-  plan->entries = left;
-  for (Mode *m = plan->modes + plan->order - 1; m >= plan->modes; m--) {
-    m->right = right, m->rows *= right, right *= m->r, m->place = plan->entries;
-    if (plan->partials) plan->entries += m->p * (plan->core ? m->r : m->left * m->right);
+/* Sizes of all levels. */
+static void measure(Plan *plan, long itemsize) {
+  long left = 1, right = 1, behind = 1, v = isa.width / itemsize;
+  Mode *first = plan->modes, *last = first + plan->order - 1;
+  for (Mode *m = first; m <= last; m++) m->left = left, left *= m->r;
+  plan->longest = last->p;
+  for (Mode *m = last; m >= first; m--) {
+    m->right = right, right *= m->r, m->behind = behind, behind *= m->p;
+    m->gc = !plan->partials ? 0 : plan->core ? m->r : m->right;
+    plan->longest = larger(plan->longest, larger(m->r, m->gc));
+    if (m > first) plan->longest = larger(plan->longest, m->behind);
   }
-}
-
-/* The projections of a sample are the core, then for each mode its rows: right x left x p, or r x p with a core. */
-static void place(Plan *plan, long itemsize) {
-  for (long e = 0; e < plan->entries; e++) plan->places[e] = (char *)plan->out[0] + e * plan->n * itemsize;
-  for (int k = 0; plan->partials && k < plan->order; k++) {
-    const Mode *m = plan->modes + k;
-    long left = plan->core ? 1 : m->left, right = plan->core ? m->r : m->right;
-    void **to = plan->places + m->place;
-    for (long t = 0; t < right; t++)
-      for (long l = 0; l < left; l++)
-        for (long i = 0; i < m->p; i++)
-          *to++ = (char *)plan->out[k + 1] + ((l * m->p + i) * right + t) * plan->n * itemsize;
-  }
+  plan->row = larger(first->behind, v), plan->vectors = (plan->row + v - 1) / v;
+  long most = larger(4, NEAR_BYTES / isa.width / (first->r + first->gc + 4));
+  long parts = (plan->vectors + most - 1) / most;
+  plan->near = (plan->vectors + parts - 1) / parts;
+  plan->longest = larger(plan->longest, plan->near + 1);
+  long tile = TILE * plan->row;
+  plan->ahead = tile * ((AHEAD / itemsize + tile - 1) / tile);
+  plan->size_flat = (first->r * plan->vectors + (first->p * first->gc + v - 1) / v) * v;
 }
 
 static void *plan_memory(Plan *plan, long itemsize) {
-  measure(plan);
+  measure(plan, itemsize);
   char *memory = malloc(lay_out(plan, NULL, itemsize) + BLOCK_BYTES);
   if (!memory) return NULL;
   lay_out(plan, memory + BLOCK_BYTES - (uintptr_t)memory % BLOCK_BYTES, itemsize);
-  place(plan, itemsize);
   return memory;
 }
 
@@ -188,8 +197,8 @@ static int view_optional(Views *views, PyObject *array, const char *format, long
 
 static int read_plan(PyObject *args, Views *views, Plan *plan, void **out, const void **x, int *single) {
   PyObject *tensors, *factors, *core, *center, *scale, *outs;
-  if (!PyArg_ParseTuple(args, "OO!OOOO!p", &tensors, &PyTuple_Type, &factors, &core, &center, &scale,
-                        &PyTuple_Type, &outs, &plan->turned))
+  if (!PyArg_ParseTuple(args, "OO!OOOO!", &tensors, &PyTuple_Type, &factors, &core, &center, &scale,
+                        &PyTuple_Type, &outs))
     return 0;
   Py_buffer *v = views->views;
   if (PyObject_GetBuffer(tensors, v, PyBUF_STRIDES | PyBUF_FORMAT)) return 0;
@@ -209,15 +218,11 @@ static int read_plan(PyObject *args, Views *views, Plan *plan, void **out, const
       return 0;
     }
   plan->step = v->strides[0] / v->itemsize, plan->size = stride / v->itemsize;
-  if (plan->turned && v->shape[plan->order] * v->itemsize > isa.width) {
-    PyErr_SetString(PyExc_ValueError, "sweep: a mode that is taken first must be shorter than a vector");
-    return 0;
-  }
   for (int k = 0; k < plan->order; k++) {
     Mode *m = plan->modes + k;
     PyObject *u = PyTuple_GetItem(factors, k);
     Py_buffer *vu = views->views + views->used;
-    m->p = v->shape[!plan->turned ? k + 1 : k ? k : plan->order];
+    m->p = v->shape[k + 1];
     if (PyObject_GetBuffer(u, vu, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)) return 0;
     views->used++;
     if (vu->ndim != 2 || vu->shape[0] != m->p || strcmp(vu->format, format)) {
@@ -241,11 +246,12 @@ static int read_plan(PyObject *args, Views *views, Plan *plan, void **out, const
 
 static PyObject *sweep(PyObject *self, PyObject *args) {
   (void)self;
-  Plan plan;
   Views views = {.used = 0};
-  void *out[MAX_ORDER + 1], *memory = NULL;
+  void *out[MAX_ORDER + 1], *shift[MAX_ORDER + 1], *memory = NULL;
+  Plan plan = {0};
   const void *x;
   int single, ok = read_plan(args, &views, &plan, out, &x, &single);
+  plan.shift = plan.center ? shift : NULL;
   if (ok && !(memory = plan_memory(&plan, single ? sizeof(float) : sizeof(double)))) ok = 0, PyErr_NoMemory();
   if (ok) {
     Py_BEGIN_ALLOW_THREADS (single ? isa.run_float : isa.run_double)(&plan, x);
@@ -259,8 +265,7 @@ static PyObject *sweep(PyObject *self, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"sweep", sweep, METH_VARARGS,
-     "sweep(tensors, factors, core, center, scale, outs, turned): fill outs, each entries x samples. If turned, "
-     "factors, core and outs are those of tensors whose last mode comes first."},
+     "sweep(tensors, factors, core, center, scale, outs): fill outs, each entries x samples."},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_sweep", .m_size = 0, .m_methods = methods};
@@ -268,7 +273,6 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_sweep", .
 PyMODINIT_FUNC PyInit__sweep(void) {
   choose_isa();
   PyObject *m = PyModule_Create(&module);
-  if (m && (PyModule_AddStringConstant(m, "instructions", isa.name) || PyModule_AddIntConstant(m, "width", isa.width)))
-    Py_CLEAR(m);
+  if (m && PyModule_AddStringConstant(m, "instructions", isa.name)) Py_CLEAR(m);
   return m;
 }

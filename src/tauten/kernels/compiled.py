@@ -46,17 +46,12 @@ def project(
     along them.
     """
     dtype = _type(X, factors)
-    turned = _turned(X, dtype)
-    factors = [factors[-1], *factors[:-1]] if turned else factors
     n, rank = X.shape[0], tuple(u.shape[1] for u in factors)
     shapes = [rank]
     if partials:
         shapes += [(*rank[:k], u.shape[0], *rank[k + 1 :]) for k, u in enumerate(factors)]
     outs = [np.empty((*shape, n), dtype) for shape in shapes]
-    _run(X, factors, (None, center, scale), outs, turned)
-    if turned:
-        xbar, *parts = (np.moveaxis(out, 0, -2) for out in outs)
-        outs = [xbar, *parts[1:], *parts[:1]]
+    _run(X, factors, (None, center, scale), outs)
     return [_samples_first(out) for out in outs]
 
 
@@ -71,22 +66,14 @@ def derivatives(
 ) -> np.ndarray:
     """Derivatives of a batch: see :func:`tauten.kernels.derivatives`; samples are the fastest."""
     dtype = _type(X, factors)
-    turned = _turned(X, dtype)
     shapes = [core.shape, *(u.shape for u in factors)]
     ends, n = [0, *itertools.accumulate(map(math.prod, shapes))], X.shape[0]
     rows = np.empty((ends[-1] + (0 if beside is None else beside.shape[1]), n), dtype)
     if beside is not None:
         rows[ends[-1] :] = beside.T
     places = zip(itertools.pairwise(ends), shapes, strict=True)
-    xbar, *parts = (rows[low:high].reshape(*shape, n) for (low, high), shape in places)
-    if turned:
-        factors, parts = [factors[-1], *factors[:-1]], [parts[-1], *parts[:-1]]
-        first = np.empty((core.shape[-1], *core.shape[:-1], n), dtype)
-        core = np.moveaxis(core, -1, 0)
-        _run(X, factors, (core, center, scale), [first, *parts], turned)
-        xbar[...] = np.moveaxis(first, 0, -2)
-    else:
-        _run(X, factors, (core, center, scale), [xbar, *parts], turned)
+    outs = [rows[low:high].reshape(*shape, n) for (low, high), shape in places]
+    _run(X, factors, (core, center, scale), outs)
     return rows.T
 
 
@@ -94,17 +81,11 @@ def _type(X: np.ndarray, factors: Sequence[np.ndarray]) -> Any:
     return np.float32 if X.dtype == factors[0].dtype == np.float32 else np.float64
 
 
-def _turned(X: np.ndarray, dtype: Any) -> bool:
-    """Whether the last mode is taken first: vectors run along the last, and it is shorter."""
-    return X.shape[-1] < _sweep.width // np.dtype(dtype).itemsize <= X.shape[-2]
-
-
 def _run(
     X: np.ndarray,
     factors: Sequence[np.ndarray],
     others: Sequence[np.ndarray | None],
     outs: Sequence[np.ndarray],
-    turned: bool,
 ) -> None:
     """The sweep itself, into arrays whose last axis are the samples.
 
@@ -113,7 +94,7 @@ def _run(
     dtype = outs[0].dtype
     ready = (None if a is None else _ready(a, dtype) for a in others)
     inputs = (_ready_samples(X, dtype), tuple(_ready(u, dtype) for u in factors))
-    _sweep.sweep(*inputs, *ready, tuple(outs), turned)
+    _sweep.sweep(*inputs, *ready, tuple(outs))
 
 
 def _ready(array: np.ndarray, dtype: Any) -> np.ndarray:
