@@ -90,6 +90,15 @@ class TensorPullback(Pullback):
 
 
 @dataclass(frozen=True)
+class DirectPullback(Pullback):
+    """The same where every sample sees A itself: scores are swept as covariates are elsewhere."""
+
+    def flat(self, score: Array) -> Array:
+        """The same, side by side: (n, D)."""
+        return derivatives(score, self.theta.factors, self.theta.core)
+
+
+@dataclass(frozen=True)
 class Covariate:
     """Tensor covariates: ``η_i = <A, X_i> + Σ_c Z_ic linear_c`` (section 3.2 of the paper).
 
@@ -202,8 +211,8 @@ class Covariate:
 class Direct(Covariate):
     """Noisy copies of A itself: ``η_i = A`` (tensor PCA, section 3.4 of the paper).
 
-    This is the scalar covariate ``x_i = 1``, kept as a batch of one that broadcasts over the n
-    responses.
+    This is the scalar covariate ``x_i = 1``; linear predictors are a batch of one that broadcasts
+    over the n responses.
 
     Examples
     --------
@@ -223,7 +232,7 @@ class Direct(Covariate):
         scale: Array | None = None,
     ) -> tuple[Array, Pullback]:
         """Return A as a batch of one, and the map from scores (n, p_1, ..., p_d) to gradients."""
-        return super().linearise(theta, like([1.0], theta.core))
+        return theta.full()[None, ...], DirectPullback(theta, None)
 
     def predict(
         self,
@@ -233,7 +242,7 @@ class Direct(Covariate):
         scale: Array | None = None,
     ) -> Array:
         """Return A as a batch of one."""
-        return self.linearise(theta, X)[0]
+        return self.inner(theta.full(), X)
 
     def inner(self, tensor: Array, X: Array | None, scale: Array | None = None) -> Array:
         """A as a batch of one."""

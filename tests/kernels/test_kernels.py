@@ -210,3 +210,13 @@ def test_arrays_that_start_at_any_byte(rng):
     for x, u in ((moved(X), factors), (X, [moved(f) for f in factors])):
         for mine, theirs in zip(kernels.project(x, u), expected, strict=True):
             np.testing.assert_array_equal(mine, theirs)
+
+
+@needs_compiled
+def test_many_columns_are_left_to_blas(rng, monkeypatch):
+    X, factors = rng.normal(size=(9, 4, 5, 6)), [rng.normal(size=(p, 4)) for p in (4, 5, 6)]
+    expected = compiled.project(X, factors)
+    monkeypatch.setattr(compiled, "project", None)
+    agree(kernels.project(X, factors), expected)
+    with pytest.raises(TypeError):
+        kernels.project(X, factors, partials=False)  # no sums of rows are wanted: few columns

@@ -6,6 +6,7 @@ Linear algebra only: losses and robustifiers act on what comes out, which is muc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from .._array import Array
@@ -49,7 +50,8 @@ def project(
     >>> [part.shape for part in project(X, u)]
     [(5, 1, 1), (5, 3, 1), (5, 1, 2)]
     """
-    path = compiled if compiled.serves(X) else plain
+    columns = math.prod(u.shape[1] for u in factors[1:]) if partials else 1
+    path = compiled if compiled.serves(X, columns) else plain
     return path.project(X, factors, center=center, scale=scale, partials=partials)
 
 

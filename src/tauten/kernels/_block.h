@@ -121,7 +121,7 @@ INLINE void NAME(tile)(int lanes, int rows, int cols, const Matrix *m, long row,
     for (int i = 0; i < rows; i++) {                                                                   \
       vec xi = NAME(load)(x + i * m->ldx + (at));                                                      \
       KEEP(xi);                                                                                        \
-      if (fetch) __builtin_prefetch(next + i * m->ldx + (at));                                                                                \
+      if (fetch) __builtin_prefetch(next + i * m->ldx + (at));                                         \
       for (int k = 0; k < cols; k++) zk[k] += xi * wide[i][k], g[i][k] += xi * wk[k];                  \
     }                                                                                                  \
     for (int k = 0; k < cols; k++) *(vec *)(z + k * m->ldz + j * V) = zk[k];                           \
@@ -152,7 +152,7 @@ INLINE void NAME(tile)(int lanes, int rows, int cols, const Matrix *m, long row,
 INLINE void NAME(rows)(int lanes, int cols, const Matrix *m, long row, long rows, long c, const REAL *next) {
 #define ROWS(count)                                                                              \
   case count:                                                                                    \
-    if (count <= MOST_ROWS(cols)) NAME(tile)(lanes, count, cols, m, row, c, next);                   \
+    if (count <= MOST_ROWS(cols)) NAME(tile)(lanes, count, cols, m, row, c, next);               \
     break;
   switch (rows) { ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7) ROWS(8) }
 #undef ROWS
@@ -294,7 +294,7 @@ static const REAL *NAME(padded)(const Plan *plan, const REAL *x) {
   const Mode *mode = plan->modes;
   REAL *to = plan->padded;
   for (long i = 0; i < mode->p; i++, x += mode->behind, to += V)
-    memcpy(to, x, mode->behind * sizeof(REAL));
+    memcpy(to, x, (size_t)mode->behind * sizeof(REAL));
   return plan->padded;
 }
 
@@ -338,7 +338,7 @@ static void NAME(prepare)(const Plan *plan) {
   memset(plan->spare, 0, (size_t)(plan->longest * V) * sizeof(REAL));
   memset(plan->sums, 0, (size_t)(plan->size_sums * V) * sizeof(REAL));
   if (plan->padded) memset(plan->padded, 0, (size_t)(mode->p * V) * sizeof(REAL));
-  if (plan->n < V) memset(plan->flat, 0, (size_t)(V * plan->size_flat) * sizeof(REAL));
+  if (plan->n < V || plan->center) memset(plan->flat, 0, (size_t)(V * plan->size_flat) * sizeof(REAL));
 }
 
 static void NAME(blocks)(const Plan *plan, const REAL *x) {
@@ -360,7 +360,6 @@ static void NAME(run)(const Plan *plan, const void *tensors) {
   if (plan->center) {
     Plan one = *plan;
     one.n = 1, one.center = one.scale = NULL, one.out = plan->shift, one.shift = NULL;
-    NAME(prepare)(&one);
     NAME(blocks)(&one, plan->center);
   }
   NAME(blocks)(plan, tensors);

@@ -1,6 +1,6 @@
 /* All partial projections of a batch of tensors in one read of it: the compiled twin of kernels/plain.py.
 
-   Vectors run along the rows of a sample (see _block.h). The code for each instruction set is compiled with the
+   How, is said in _block.h. The code for each instruction set is compiled with the
    package and chosen when it is loaded, so one build runs on every machine. */
 
 #define Py_LIMITED_API 0x030b0000 /* one build for every Python from 3.11 on */
@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_BYTES 64  /* no vector is longer: eight samples in double precision, 16 in single */
+#define BLOCK_BYTES 64   /* no vector is longer: eight samples in double precision, 16 in single */
 #define LINE 64          /* bytes of memory that come together */
 #define MAX_ORDER 16
 #define NEAR_BYTES 24576 /* of rows that stay in the nearest cache, beside what is made of them */
-#define TILE 4
-#define AHEAD 8192       /* bytes fetched before they are needed: memory answers late */
+#define AHEAD 8192       /* bytes fetched before they are needed, at least: memory answers late */
+#define TILE 4           /* rows that are taken together, about: what is fetched is of others */
 
 typedef struct {
   long p, r;      /* dimension and rank */
@@ -137,8 +137,11 @@ static size_t lay_out(Plan *plan, char *memory, long itemsize) {
   plan->rough = piece(memory, &used, first->gc * first->behind, itemsize);
   plan->padded = first->behind < v ? piece(memory, &used, first->p * v, itemsize) : NULL;
   plan->flat = piece(memory, &used, v * plan->size_flat, itemsize);
-  for (int k = 0; plan->center && k <= plan->order; k++)
-    plan->shift[k] = piece(memory, &used, k ? plan->modes[k - 1].left * plan->modes[k - 1].p * larger(plan->modes[k - 1].right, plan->modes[k - 1].gc) : ranks, itemsize);
+  if (plan->shift) plan->shift[0] = piece(memory, &used, ranks, itemsize);
+  for (int k = 1; plan->shift && k <= plan->order; k++) {
+    const Mode *m = first + k - 1;
+    plan->shift[k] = piece(memory, &used, m->p * (plan->core ? m->r : m->left * m->right), itemsize);
+  }
   return used;
 }
 

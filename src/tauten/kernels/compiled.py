@@ -20,6 +20,7 @@ except ImportError:  # installed where there was no compiler
 
 ORDERS = range(2, 17)  # a batch of vectors is one matrix product, best left to BLAS
 FEWEST = 4  # fewer samples than that are not worth it
+MOST_COLUMNS = 12  # sums of each row of X: BLAS is quicker to make more of them
 
 
 def name() -> str:
@@ -27,9 +28,14 @@ def name() -> str:
     return "plain" if _sweep is None else f"compiled, {_sweep.instructions}"
 
 
-def serves(X: Array) -> bool:
-    """Whether this path can take a batch, and is worth taking."""
-    return _sweep is not None and is_numpy(X) and X.ndim - 1 in ORDERS and X.shape[0] >= FEWEST
+def serves(X: Array, columns: int = 1) -> bool:
+    """Whether this path can take a batch, and is worth taking.
+
+    Without a core there are as many columns as ranks of the modes behind the first, multiplied.
+    """
+    if _sweep is None or not is_numpy(X) or X.ndim - 1 not in ORDERS:
+        return False
+    return X.shape[0] >= FEWEST and columns <= MOST_COLUMNS
 
 
 def project(
