@@ -108,11 +108,14 @@ def touch() -> None:
     np.empty(2**27).fill(1.0)
 
 
-def cluster(n_workers: int):
+def cluster(n_workers: int, threads: int = 1):
     from distributed import LocalCluster
 
     return LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+        n_workers=n_workers,
+        threads_per_worker=threads,
+        processes=True,
+        dashboard_address="127.0.0.1:0",
     )
 
 
@@ -243,11 +246,14 @@ def least_moved(work, repeats: int = 5) -> int:
 
 
 def scheduler(tasks: int) -> None:
-    """What a pass costs where there is nothing to compute, and what of it the scheduler takes."""
+    """What a pass costs where there is nothing to compute, and what of it the scheduler takes.
+
+    A pass is a task for each thread: two workers with many threads stand for many workers.
+    """
     import dask.array as da
     from distributed import Client
 
-    with cluster(2) as place, Client(place) as client:
+    with cluster(2, threads=-(-tasks // 2)) as place, Client(place) as client:
         X = da.zeros((tasks, 2, 2), chunks=(1, 2, 2))
         blocks = tt.data.Blocks(X, np.zeros(tasks), memory=2**20)
         blocks.map_sum(_nothing)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tauten as tt
-from tauten.data import Blocks, Rows, blocks
+from tauten.data import Blocks, Rows, blocks, tasks
 from tauten.problem import Problem, gradients
 from tauten.robust import Truncate
 
@@ -136,18 +136,36 @@ def test_bootstrap(data):
 
 def test_only_points_and_sums_travel(data, monkeypatch):
     """What is sent with a pass holds no samples, however many there are."""
-    sent = []
-    shared = blocks.shared
+    sent, before = [], 0
 
-    def weigh(fn):
-        sent.append(len(cloudpickle.dumps(fn)))
-        return shared(fn)
+    class Weighed(tasks.Work):
+        def __init__(self, fn):
+            super().__init__(fn)
+            sent.append(len(cloudpickle.dumps(fn)))
 
-    monkeypatch.setattr(blocks, "shared", weigh)
-    many = da.from_array(np.tile(data.X, (4, 1, 1, 1)), chunks=(300, 5, 4, 3))
+    monkeypatch.setattr(blocks, "Work", Weighed)  # with each task, where they are few
+    monkeypatch.setattr(tasks, "Work", Weighed)  # else once for all
     y = np.tile(data.y, 4)
-    tt.TensorRegressor(rank=1).fit(many, y, sample_weight=np.ones(1200))
-    assert max(sent) < 8000 < y.nbytes
+    for size in (300, 100):
+        many = da.from_array(np.tile(data.X, (4, 1, 1, 1)), chunks=(size, 5, 4, 3))
+        tt.TensorRegressor(rank=1).fit(many, y, sample_weight=np.ones(1200))
+        assert max(sent) < 8000 < y.nbytes
+        assert len(sent) > before
+        before = len(sent)
+
+
+def test_a_point_is_sent_with_few_tasks_and_once_to_many(data, monkeypatch):
+    made = []
+    monkeypatch.setattr(blocks, "computed", lambda *t: [made.extend(t), tasks.computed(*t)][1])
+    for size in (100, 30):  # 3 blocks, and 10
+        rows = Blocks(chunked(data.X, size), data.y, memory=2**20)
+        assert rows.map_sum(lambda chunk: [len(chunk.y)]) == [300]
+    few, many = (
+        [key for key in task.dask.get_all_dependencies() if key.startswith("tauten-point")]
+        for task in made
+    )
+    assert not few
+    assert len(many) == 1
 
 
 def test_tasks_have_names_to_read(data):

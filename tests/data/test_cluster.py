@@ -73,19 +73,26 @@ def loaded_at(client, workers, y):
     return data
 
 
-def test_sums_are_added_on_their_worker_before_they_travel(client, y, monkeypatch):
-    data, asked = loaded_at(client, [0, 1, 0, 1], y), []
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_task_goes_over_what_a_thread_of_a_worker_holds(client, y, monkeypatch, threads):
+    """And adds it up before it travels."""
+    data, asked = loaded_at(client, [0, 1, 0, 0, 0], np.append(y, y[:250])), []
+    who = client.who_has(data._blocks)
+    holders = [who[block.key] for block in data._blocks]
     monkeypatch.setattr(blocks, "computed", lambda task: [asked.append(task), computed(task)][1])
-    assert data.map_sum(_count) == [1000]
-    holders = client.who_has(data._blocks)
-    by_worker = {}
-    for i, loaded in enumerate(data._blocks):
-        by_worker.setdefault(holders[loaded.key], set()).add(str(i))
-    needs = asked[0].dask.get_all_dependencies()
-    adds = [key for key in needs if key.startswith("tauten-add") and key != asked[0].key]
-    added = [{key.rpartition("-")[2] for key in needs[add]} for add in adds]
-    assert len(by_worker) == 2
-    assert sorted(map(sorted, added)) == sorted(map(sorted, by_worker.values()))
+    if threads > 1:
+        monkeypatch.setattr(blocks, "threads_of_workers", lambda: {h: 2 for (h,) in holders})
+    assert data.map_sum(_count) == [1250]
+    layers, needs = asked[0].dask.layers, asked[0].dask.get_all_dependencies()
+    found = {}
+    for key in needs:
+        if key.startswith("tauten-sum"):
+            held = sorted(int(need.rpartition("-")[2]) for need in needs[key])
+            found[tuple(held)] = layers[key].annotations
+    groups = [(0, 2, 3, 4), (1,)] if threads == 1 else [(0, 3), (2, 4), (1,)]
+    assert found == {
+        group: {"workers": [*holders[group[0]]], "allow_other_workers": True} for group in groups
+    }
 
 
 def test_samples_do_not_go_through_the_scheduler(client, y, monkeypatch):
@@ -130,13 +137,12 @@ def test_work_asks_for_the_worker_that_holds_its_block(client, y, monkeypatch):
         return computed(*asked, **options)
 
     monkeypatch.setattr(blocks, "computed", recorded)
-    data.map_sum(_count)
     data.each("y", len)
     data.sample(20)
     made.append(data.map_rows(lambda chunk: chunk.y))
     layers = {name: layer for task in made for name, layer in task.dask.layers.items()}
     holders = client.who_has(data._blocks)
-    for name in ("sum", "each", "pick", "rows"):
+    for name in ("each", "pick", "rows"):
         wishes = {
             int(key.rpartition("-")[2]): layer.annotations
             for key, layer in layers.items()

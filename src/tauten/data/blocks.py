@@ -16,7 +16,16 @@ from .base import Chunk, Samples, add_up, rows_within
 from .files import check_finite, check_samples
 from .memory import keep_memory_of_worker
 from .rows import Rows
-from .tasks import Work, check_scheduler, computed, persisted, places, shared, task
+from .tasks import (
+    Work,
+    check_scheduler,
+    computed,
+    persisted,
+    places,
+    shared,
+    task,
+    threads_of_workers,
+)
 from .threads import BLAS
 
 FAN_IN = 8  # sums that a task of the tree adds up
@@ -122,13 +131,31 @@ class Blocks(Samples):
     ) -> list[Any]:
         """Sums with several weights in one pass; the weights are where the blocks are."""
         self.reads.passes += 1
-        work = shared(fn)
-        by_holder: dict[str | None, list[Any]] = {}
-        for i, holder in enumerate(self._holders()):
-            found = task("sum", i, holder)(_sums)(work, *(data._blocks[i] for data in weighings))
-            by_holder.setdefault(holder, []).append(found)
-        # Sums are added where they are found before they travel.
-        return list(computed(_added([_added(sums) for sums in by_holder.values()]))[0])
+        groups = self._groups()
+        # Sent with each of a few tasks; one more task, that workers hand on, where they are many.
+        work = Work(fn) if len(groups) <= FAN_IN else shared(fn)
+        sums = []
+        for i, (holder, held) in enumerate(groups):
+            blocks = [data._blocks[place] for place in held for data in weighings]
+            sums.append(task("sum", i, holder)(_sums)(work, len(weighings), *blocks))
+        return list(computed(_added(sums))[0])
+
+    def _groups(self) -> list[tuple[str | None, Sequence[int]]]:
+        """Blocks that a task goes over and adds up: those that a worker holds, by its threads.
+
+        Tasks cost messages. Where it is not known who holds what, there is one for each block.
+        """
+        by_holder: dict[str, list[int]] = {}
+        for place, holder in enumerate(self._holders()):
+            if holder is None:
+                return [(None, [i]) for i in range(len(self._blocks))]
+            by_holder.setdefault(holder, []).append(place)
+        threads = threads_of_workers()
+        return [
+            (holder, held[t :: threads.get(holder, 1)])
+            for holder, held in by_holder.items()
+            for t in range(min(len(held), threads.get(holder, 1)))
+        ]
 
     def _holders(self) -> list[str | None]:
         """The worker that holds each block: asked for each pass, as blocks move and workers die.
@@ -209,9 +236,11 @@ def _load(X: Array, y: Array, Z: Array, weight: Array, start: int) -> Rows:
     return Rows(X, y, Z, weight, threads=1, start=start)  # the scheduler has threads of its own
 
 
-def _sums(work: Work, *weighings: Rows) -> list[Any]:
+def _sums(work: Work, count: int, *blocks: Rows) -> list[Any]:
+    """Sums over blocks; of each there are so many, which differ in weights alone."""
     with BLAS.single(), quiet():
-        return weighings[0].map_sums(work.fn, weighings)
+        groups = (blocks[low : low + count] for low in range(0, len(blocks), count))
+        return add_up(first.map_sums(work.fn, (first, *others)) for first, *others in groups)
 
 
 def _rows(work: Work, rows: Rows) -> Array:

@@ -106,6 +106,15 @@ def places(tasks: list[Any]) -> list[str | None]:
     return [min(holders.get(each.key, ()), default=None) for each in tasks]
 
 
+def threads_of_workers() -> dict[str, int]:
+    """How many tasks each worker does at once; none known where there are no workers."""
+    client = _client()
+    try:
+        return dict(client.nthreads()) if hasattr(client, "nthreads") else {}
+    except OSError:  # as above
+        return {}
+
+
 def check_scheduler() -> None:
     """Raise if the scheduler in use is a cluster's that is gone: its client would wait for ever."""
     client = _client()
