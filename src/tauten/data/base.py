@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._array import Array, like, matrix_of, namespace, take, to_numpy
+from .._lazy import lazy
 from .threads import BLAS
 
 CENTRED = 2**20  # bytes of samples that are centred at a time
@@ -205,9 +206,14 @@ class Samples:
         """Samples that may be held in memory at once."""
         return self.n
 
+    @lazy
+    def counted(self) -> np.ndarray:
+        """Which samples have a weight."""
+        return np.arange(self.n) if self.weight is None else np.flatnonzero(to_numpy(self.weight))
+
     def _picked(self, size: int) -> range | np.ndarray:
-        rows = None if self.weight is None else np.flatnonzero(to_numpy(self.weight))
-        if rows is None or len(rows) == self.n:
+        rows = self.counted
+        if len(rows) == self.n:
             return range(0, self.n, math.ceil(self.n / size))  # in memory, a view: no copy
         return rows[np.linspace(0, len(rows) - 1, min(size, len(rows))).astype(int)]
 
