@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 
 from .._array import Array, like, matrix_of, namespace, take, to_numpy
-from .._lazy import lazy
 from .threads import BLAS
 
 CENTRED = 2**20  # bytes of samples that are centred at a time
@@ -206,7 +205,7 @@ class Samples:
         """Samples that may be held in memory at once."""
         return self.n
 
-    @lazy
+    @property
     def counted(self) -> np.ndarray:
         """Which samples have a weight."""
         return np.arange(self.n) if self.weight is None else np.flatnonzero(to_numpy(self.weight))
