@@ -7,6 +7,7 @@ python benchmarks/speed.py memory     extra memory of a fit
 python benchmarks/speed.py sharing    cross-validation, bootstrap and ranks against one fit
 python benchmarks/speed.py large      fits of many parameters, by solver
 python benchmarks/speed.py steps      how many steps a fit takes, by loss
+python benchmarks/speed.py prior      what Jeffreys' prior adds to fits of two classes
 
 ``--write`` keeps the results in benchmarks/results/ and the table in docs/performance.md.
 """
@@ -315,6 +316,33 @@ def steps(seconds):
     return rows
 
 
+def prior(seconds):
+    """Fits of two classes with few samples, with Jeffreys' prior and without; ridges chosen."""
+    import tauten as tt
+
+    rows = []
+    for n, p, r in ((300, 40, 3), (600, 100, 5)):
+        target = tt.datasets.truth((p, p), r, reading="random", norm=3.0, rng=0)
+        data = tt.datasets.simulate(target, n, covariate_order=2, loss="logistic", rng=0)
+
+        def fit(ridge, reduce_bias, data=data, r=r):
+            options = {"ridge": ridge, "reduce_bias": reduce_bias, "random_state": 0}
+            with warnings.catch_warnings(action="ignore"):  # a plain fit may have no end
+                return tt.TensorClassifier(r, **options).fit(data.X, data.y)
+
+        model = fit("auto", True)
+        kinds = ("auto", True), ("auto", False), (model.ridge_, True)
+        chosen, plain, given = fastest([partial(fit, *kind) for kind in kinds], seconds)
+        rows.append(
+            {
+                "size": f"n={n}, {p}², r={r}, d_eff={model.tucker_.d_eff}",
+                "with the prior / without": chosen / plain,
+                "ridge chosen / given": chosen / given,
+            }
+        )
+    return rows
+
+
 def table(rows):
     columns = list(rows[0])
     lines = ["| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
@@ -334,6 +362,7 @@ STUDIES = {
     "sharing": sharing,
     "large": large,
     "steps": steps,
+    "prior": prior,
 }
 
 

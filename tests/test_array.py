@@ -229,3 +229,19 @@ def test_a_ratio_where_there_is_nothing_to_divide_by_is_another(otherwise):
     np.testing.assert_array_equal(found, expected)
     other = otherwise if np.isscalar(otherwise) else strict.asarray(otherwise)
     same(_array.ratio(*map(strict.asarray, (above, below)), otherwise=other), expected)
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 150])
+@pytest.mark.parametrize("make", ["numpy", "torch", "strict"], indirect=True)
+def test_root_of_the_inverse(make, size, rng):
+    rows = rng.normal(size=(size, size + 5))
+    matrix = rows @ rows.T
+    root = _array.to_numpy(_array.inverse_root(make(matrix)))
+    np.testing.assert_allclose(root @ matrix @ root.T, np.eye(size), atol=1e-8)
+
+
+@pytest.mark.parametrize("make", ["numpy", "torch", "strict"], indirect=True)
+def test_no_root_of_what_is_not_positive(make):
+    for matrix in (np.diag([1.0, -1.0]), np.full((2, 2), np.nan)):
+        root = _array.to_numpy(_array.inverse_root(make(matrix)))
+        assert np.all(np.isnan(root))

@@ -208,17 +208,17 @@ def test_a_full_disk(data, path, monkeypatch):
 def test_an_interrupt_keeps_what_was_found(count, data, monkeypatch):
     solver = tt.solver.Newton(n_iter=8, tol=0.0)
     points = []
-    gradient = Problem._gradient
+    gradient = Problem.gradient_from
 
-    def interrupted(self, theta, *args):
+    def interrupted(self, theta, *args, **options):
         points.append(theta)
         if len(points) == count:
             signal.raise_signal(signal.SIGINT)
-        return gradient(self, theta, *args)
+        return gradient(self, theta, *args, **options)
 
     # This start runs no solver, so that what is counted are iterations.
     model = tt.TensorRegressor(rank=1, solver=solver, robust="truncate:tau=5", init="spectral")
-    monkeypatch.setattr(Problem, "_gradient", interrupted)
+    monkeypatch.setattr(Problem, "gradient_from", interrupted)
     with pytest.warns(ConvergenceWarning, match=f"interrupted after {count - 1} iterations; what"):
         model.fit(data.X, data.y)
     np.testing.assert_allclose(model.coef_, points[-1].full(), atol=1e-12)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import minimize, root
 from scipy.special import expit, log_softmax, softmax
 
 from tauten import TensorClassifier
+from tauten._array import to_numpy
 from tauten.datasets import make_model
 from tauten.designs import Pullback
-from tauten.jeffreys import Jeffreys
+from tauten.jeffreys import Jeffreys, penalised_spread
 from tauten.losses import Logistic, Multinomial
 from tauten.tucker import Tucker
 
@@ -146,9 +147,57 @@ def test_a_shrunk_sample_has_less_of_the_prior():
     """Else its pseudo-observations would pull as hard as its covariates are large."""
     rng = np.random.default_rng(8)
     eta, share, rows = rng.normal(size=5), rng.uniform(size=5), rng.normal(size=(5, 2))
-    inverse = np.diag([2.0, 3.0])
+    half = np.diag(np.sqrt([2.0, 3.0]))
     pullback = Pullback(Tucker(np.ones(1), [np.ones((1, 1))]), rows)
-    mine = Jeffreys(inverse).pseudo_observations(Logistic(), eta, pullback, share)
+    mine = Jeffreys(half).pseudo_observations(Logistic(), eta, pullback, share)
     hat = share * expit(eta) * expit(-eta) * (rows**2 @ [2.0, 3.0])
     np.testing.assert_allclose(mine[1], hat)
     np.testing.assert_allclose(mine[0], hat * (expit(eta) - 0.5))
+
+
+@pytest.mark.parametrize("separable", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_vectors_with_a_ridge_and_more_coefficients_than_samples(separable, weighted):
+    """Firth's modified score, with the ridge in the information; the intercept has none."""
+    X, y = vectors(n=25, p=40, separable=separable)
+    weight = np.random.default_rng(1).integers(0, 4, 25) if weighted else np.ones(25)
+    model = TensorClassifier(1, robust="none", solver=TIGHT, ridge=0.5)
+    model.fit(X, y, sample_weight=weight if weighted else None)
+    design = np.column_stack([np.ones(25), X])
+    penalty = 0.5 * weight.sum() * np.diag([0.0, *np.ones(40)])
+
+    def score(beta):
+        p = expit(design @ beta)
+        W = weight * p * (1 - p)
+        inverse = np.linalg.inv(design.T @ (W[:, None] * design) + penalty)
+        hat = W * np.einsum("ij,jk,ik->i", design, inverse, design)
+        return design.T @ (weight * (p - y) + hat * (p - 0.5)) + penalty @ beta
+
+    mine = np.array([model.intercept_, *model.coef_])
+    expected = root(score, mine, tol=1e-13).x
+    assert np.abs(score(np.zeros(41))).max() > 1
+    np.testing.assert_allclose(mine, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("loose", [0, 2])
+@pytest.mark.parametrize("make", ["numpy", "torch", "strict"], indirect=True)
+def test_variances_from_the_matrix_of_samples(make, loose, rng):
+    """As from that of the coefficients, which is the definition."""
+    rows, weight = rng.normal(size=(30, 70 + loose)), rng.uniform(size=30)
+    weight[[3, 17]] = 0.0, 1e-12
+    information = rows.T @ (weight[:, None] * rows) + np.diag([0.3] * 70 + [0.0] * loose)
+    expected = np.einsum("ij,jk,ik->i", rows, np.linalg.inv(information), rows)
+    arrays = map(make, (rows[:, :70].copy(), rows[:, 70:].copy(), weight))
+    found = to_numpy(penalised_spread(*arrays, 0.3))
+    np.testing.assert_allclose(found[weight > 1e-9], expected[weight > 1e-9], rtol=1e-6)
+    assert found[17] * weight[17] == pytest.approx(expected[17] * weight[17], abs=1e-12)
+    assert found[3] == 0.0  # no weight, no say
+
+
+def test_variances_where_coefficients_without_a_penalty_are_one(rng):
+    """Of two equal columns, only their sum is known: they count as one."""
+    white, one = rng.normal(size=(12, 20)), rng.normal(size=(12, 1))
+    weight = rng.uniform(size=12)
+    once = penalised_spread(white, one, weight, 0.5)
+    twice = penalised_spread(white, np.hstack([one, one]), weight, 0.5)
+    np.testing.assert_allclose(twice, once, rtol=1e-5)

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from tauten import TensorClassifier
-from tauten.ridge import ridge_curvature, ridge_gradient
+from tauten.ridge import ridge_coordinates, ridge_curvature, ridge_gradient
 from tauten.tucker import Affine
 
 TIGHT = "newton:tol=1e-11,n_iter=300"
@@ -38,6 +38,33 @@ def test_derivatives_of_the_penalty(make_theta, shape, rank):
     np.testing.assert_allclose(gradient, J.T @ theta.full().ravel(), atol=1e-7)
     P = theta.horizontal(np.eye(len(gradient)))
     np.testing.assert_allclose(P @ ridge_curvature(theta) @ P, P @ J.T @ J @ P, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("shape", "rank"), [((4,), (1,)), ((4, 3), (2, 2)), ((4, 3, 2), (2, 2, 1))]
+)
+def test_coordinates_in_which_its_matrix_is_the_identity(make_theta, rng, shape, rank):
+    """Inner products of rows are those with the inverse of the matrix, along steps that move A."""
+    theta = point(make_theta, shape, rank)
+    rows = rng.normal(size=(5, theta.flat().size))
+    white, loose = ridge_coordinates(theta, rows)
+    np.testing.assert_array_equal(loose, rows[:, -6:])
+    J = jacobian(theta)[:, :-6]
+    P = theta.horizontal(np.eye(theta.flat().size))[:-6, :-6]
+    inverse = np.linalg.pinv(P @ J.T @ J @ P, rcond=1e-8)
+    np.testing.assert_allclose(white @ white.T, rows[:, :-6] @ inverse @ rows[:, :-6].T, rtol=1e-5)
+
+
+def test_coordinates_of_an_excessive_rank_are_finite(make_theta, rng):
+    """Columns of a factor that move nothing, whose derivatives are zero but for rounding."""
+    theta = make_theta((6, 5), (2, 2))
+    theta.core[1, :] = 0.0
+    theta.core[:, 1] = 0.0
+    rows = theta.split(rng.normal(size=(5, theta.d_eff)))
+    rows[1][:, :, 1] = rows[2][:, :, 1] = 1e-16
+    white, _ = ridge_coordinates(theta, np.hstack([b.reshape(5, -1) for b in rows]))
+    np.testing.assert_allclose(white[:, 5:16:2], 0.0, atol=1e-10)
+    assert np.abs(white).max() < 100
 
 
 def labelled(classes, n=60, p=4):

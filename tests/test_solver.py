@@ -270,7 +270,7 @@ def test_curvature_along_a_direction_is_the_matrix_times_it():
     direction = theta.map(lambda x: rng.normal(size=x.shape))
     mine, flat = (
         np.concatenate([np.ravel(block) for block in point.blocks])
-        for point in (problem.curvature_along(theta, direction), direction)
+        for point in (problem.curvature_map(theta)(direction), direction)
     )
     np.testing.assert_allclose(mine, problem.curvature(theta) @ flat, rtol=1e-4, atol=1e-4)
 

@@ -18,6 +18,8 @@ import numpy as np
 
 Array = Any  # an array of any library that follows the array API standard
 
+FEW_ROWS = 64  # of a triangular matrix that is inverted without cutting it
+
 
 def namespace(*arrays: Array) -> ModuleType:
     """Return the array-API module that the arrays belong to; ``None`` and scalars are skipped."""
@@ -119,6 +121,27 @@ def ratio(above: Array, below: Array, *, otherwise: Array | float = 1.0) -> Arra
     xp = namespace(below)
     safe = xp.where(below != 0, below, xp.ones_like(below))
     return xp.where(below != 0, above / safe, like(otherwise, below))
+
+
+def inverse_root(matrix: Array) -> Array:
+    """R with ``RᵀR = M⁻¹``, for M symmetric and positive definite; nan where M is not."""
+    xp = namespace(matrix)
+    try:
+        return _triangular_inverse(xp.linalg.cholesky(matrix))
+    except (np.linalg.LinAlgError, RuntimeError):  # torch's is one of the latter
+        return matrix * math.nan
+
+
+def _triangular_inverse(lower: Array) -> Array:
+    """Inverse of a lower triangular matrix, by products of its quarters: these are quicker."""
+    xp, half = namespace(lower), lower.shape[0] // 2
+    if 2 * half < FEW_ROWS:
+        return xp.linalg.inv(lower)
+    first = _triangular_inverse(lower[:half, :half])
+    last = _triangular_inverse(lower[half:, half:])
+    across = -last @ (lower[half:, :half] @ first)
+    top = xp.concat([first, lower[:half, half:]], axis=1)
+    return xp.concat([top, xp.concat([across, last], axis=1)], axis=0)
 
 
 def clip(array: Array, bound: Any) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ._array import Array, namespace
+from ._array import Array, flat, namespace
 from .tucker import Tucker, multi_mode_dot, unfold
 
 
@@ -42,6 +42,32 @@ def ridge_curvature(theta: Tucker) -> Array:
         size = math.prod(block.shape)
         parts.append(xp.zeros((size, size), dtype=block.dtype))
     return _block_diagonal(parts)
+
+
+def ridge_coordinates(theta: Tucker, rows: Array) -> tuple[Array, Array]:
+    """Derivatives along the steps that move A, in coordinates in which its matrix is the identity.
+
+    And those in the other coefficients, which it leaves alone.
+
+    Parameters
+    ----------
+    theta : Tucker
+    rows : array (n, D)
+        Derivatives in all blocks, flattened.
+    """
+    grams = [u.T @ u for u in theta.factors]
+    blocks = theta.split(theta.horizontal(rows.T).T)
+    parts = [multi_mode_dot(blocks[0], [_inverse_root(gram) for gram in grams], first=1)]
+    parts += [b @ _inverse_root(m) for b, m in zip(blocks[1:], _slices(theta, grams), strict=False)]
+    return flat(parts), rows[:, theta.d_eff :]
+
+
+def _inverse_root(matrix: Array) -> Array:
+    """``M^-½``; of an excessive rank, which moves nothing, any large number will do."""
+    xp = namespace(matrix)
+    values, vectors = xp.linalg.eigh(matrix)
+    least = 1e-10 * float(values[-1]) + float(xp.finfo(matrix.dtype).smallest_normal)
+    return (vectors / xp.sqrt(xp.clip(values, min=least))) @ vectors.T
 
 
 def _slices(theta: Tucker, grams: list[Array]) -> list[Array]:

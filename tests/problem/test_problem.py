@@ -68,7 +68,7 @@ def test_curvature_along_a_direction_with_a_prior(make, theta, rng, loss, prior)
     problem = make(loss, reduce_bias=prior and loss == "logistic")
     direction = theta.map(lambda block: rng.normal(size=block.shape))
     expected = problem.curvature(theta) @ joined(direction)
-    found = joined(problem.curvature_along(theta, direction))
+    found = joined(problem.curvature_map(theta)(direction))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -77,8 +77,8 @@ def test_curvature_along_a_direction_with_a_ridge(make, theta, rng):
     plain = make()
     problem = replace(plain, ridge=0.7)
     direction = theta.map(lambda block: rng.normal(size=block.shape))
-    added = joined(problem.curvature_along(theta, direction)) - joined(
-        plain.curvature_along(theta, direction)
+    added = joined(problem.curvature_map(theta)(direction)) - joined(
+        plain.curvature_map(theta)(direction)
     )
 
     def penalty(point):

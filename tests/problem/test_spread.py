@@ -68,3 +68,15 @@ def test_there_is_none_in_pca(rng):
     assert Problem(Rows(None, rng.normal(size=(5, 3))), Squared(), Direct()).spreads == []
     problem = Problem(Rows(rng.normal(size=(5, 3, 2)), np.zeros(5)), Squared(), Covariate())
     assert [m.shape for m in problem.spreads] == [(3, 3), (2, 2)]
+
+
+def test_what_is_known_of_samples_is_kept(rng):
+    one, other = (Rows(rng.normal(size=(5, 3, 2)), np.zeros(5)) for _ in range(2))
+    problem = Problem(one, Squared(), Covariate())
+    with_ridge = Problem(other, Squared(), Covariate(), ridge=1.0).on_samples_of(problem)
+    assert "spreads" not in vars(with_ridge)
+    spreads = problem.spreads
+    with_ridge = with_ridge.on_samples_of(problem)
+    assert with_ridge.data is one
+    assert with_ridge.ridge == 1.0
+    assert with_ridge.spreads is spreads

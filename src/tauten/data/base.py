@@ -205,9 +205,14 @@ class Samples:
         """Samples that may be held in memory at once."""
         return self.n
 
+    @property
+    def counted(self) -> np.ndarray:
+        """Which samples have a weight."""
+        return np.arange(self.n) if self.weight is None else np.flatnonzero(to_numpy(self.weight))
+
     def _picked(self, size: int) -> range | np.ndarray:
-        rows = None if self.weight is None else np.flatnonzero(to_numpy(self.weight))
-        if rows is None or len(rows) == self.n:
+        rows = self.counted
+        if len(rows) == self.n:
             return range(0, self.n, math.ceil(self.n / size))  # in memory, a view: no copy
         return rows[np.linspace(0, len(rows) - 1, min(size, len(rows))).astype(int)]
 

@@ -29,6 +29,9 @@ class Gradient:
         Mean of ``X_i ∘ s_i``, for s_i the bent scores: the gradient with respect to the full
         tensor A. With the point it makes the rest of the Hessian: see
         :func:`tauten.manifold.manifold_curvature`.
+    pseudo : tuple of array, optional
+        Pseudo-observations of Jeffreys' prior, where all samples that count were looked at at once:
+        see :func:`tauten.problem.at_once.gradient_at_once`.
     """
 
     blocks: Tucker
@@ -37,3 +40,4 @@ class Gradient:
     curvature: Array | None = None
     correction: Array | float | None = None
     tensor: Array | None = None
+    pseudo: tuple[Array, Array] | None = None

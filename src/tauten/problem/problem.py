@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._array import Array, column, like, namespace, ratio, to_numpy
+from .._array import Array, column, inverse_root, like, namespace, ratio, to_numpy
 from .._lazy import lazy
 from .._log import tell, thresholds
 from ..data import Chunk, Samples
@@ -21,12 +21,13 @@ from ..losses import Loss
 from ..ridge import ridge_curvature, ridge_gradient
 from ..robust import Robustifier
 from ..tucker import Tucker, degrees_of_freedom
+from .at_once import all_that_count, gradient_at_once
 from .gradient import Gradient
 from .pilot import PILOT_SIZE, PilotFit
-from .samplewise import Kernel, per_sample
-from .seen import Seen, View, total_weight, weighted
+from .samplewise import Kernel, chunk_sums, per_sample
+from .seen import Line, View, total_weight, weighted
 from .spread import mode_spreads
-from .system import horizontal_part, horizontal_system
+from .system import horizontal_system
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,11 @@ class Problem:
         """The same with the prior at a point, where there is one."""
         return replace(self.kernel, prior=self.prior(theta)) if self.reduce_bias else self.kernel
 
-    def prior(self, theta: Tucker) -> Jeffreys:
+    def prior(self, theta: Tucker, line: Line | None = None) -> Jeffreys:
         """Jeffreys' prior at a point, from (some of) the samples: a correction needs no more.
 
-        The information of all samples is taken to be that of the pilot's, as far as they go.
+        The information of all samples is taken to be that of the pilot's, as far as they go; `line`
+        is what they look like from there, if that is known.
         """
         chunk, kernel = self.data.sample(PILOT_SIZE), self.kernel
         free = degrees_of_freedom(theta.shape, theta.rank)
@@ -86,22 +88,24 @@ class Problem:
         total = total_weight(self.data)
         if free >= chunk.y.shape[0] and not self.ridge:
             return Jeffreys(None, min(1.0, free / float(total)))
-        line = kernel.linearise(theta, chunk)
+        line = kernel.linearise(theta, chunk) if line is None else line
         # With a ridge there is less bias: its curvature adds to the information.
         mean = self.with_ridge(theta, kernel.information(line) / total_weight(chunk))
-        matrix = mean * total
-        inverse = namespace(matrix).linalg.inv(horizontal_system(theta, matrix))
-        return Jeffreys(horizontal_part(theta, inverse))
+        root = inverse_root(horizontal_system(theta, mean * total))
+        return Jeffreys(theta.horizontal(root.T).T)
 
     def gradient(self, theta: Tucker, *, curvature: bool = False) -> Gradient:
         """Robust gradient at a point, and on demand its curvature, in one pass over the data."""
         return gradients([self], [theta], curvature=curvature)[0]
 
-    def _gradient(self, theta: Tucker, total: list[Any], curvature: bool) -> Gradient:
+    def gradient_from(
+        self, theta: Tucker, total: list[Any], *, curvature: bool, n: int | None = None
+    ) -> Gradient:
+        """A gradient from sums over `n` samples, by default all."""
         matrix, correction, value, count, changed, sums, tensor = total
         xp = namespace(theta.core)
         means = theta.split(sums / column(count, 2))
-        sizes = [self.data.n * math.prod(block.shape) for block in theta.blocks]
+        sizes = [(n or self.data.n) * math.prod(block.shape) for block in theta.blocks]
         weight = xp.sum(count)
         found = Gradient(
             theta.with_blocks([self.robust.reduce(mean) for mean in means]),
@@ -158,18 +162,32 @@ class Problem:
         total, count = self.data.map_sum(sums)
         return total / count
 
-    def curvature_along(self, theta: Tucker, direction: Tucker) -> Tucker:
-        """Gauss-Newton matrix times a direction, from (some of) the samples, without the matrix."""
-        chunk, kernel = self.data.sample(PILOT_SIZE), self.kernel_at(theta)
-        seen = kernel.see(theta, chunk)
-        xp, line = namespace(seen.score), seen.line
+    def curvature_map(
+        self, theta: Tucker, pseudo: tuple[Array, Array] | None = None
+    ) -> Callable[[Tucker], Tucker]:
+        """Gauss-Newton matrix of (some of) the samples as a map of directions, without the matrix.
+
+        `pseudo` are pseudo-observations of Jeffreys' prior, if they are known.
+        """
+        chunk = self.data.sample(PILOT_SIZE)
+        if pseudo is None:
+            seen = self.kernel_at(theta).see(theta, chunk)
+        else:
+            seen = self.kernel.seen(replace(self.kernel.linearise(theta, chunk), pseudo=pseudo))
+        weight = self.kernel.weight(seen.line, seen.score, seen.bent)
+        return partial(self._curvature_along, seen.line, weighted(weight, chunk))
+
+    def _curvature_along(self, line: Line, weight: Array, direction: Tucker) -> Tucker:
+        xp, theta = namespace(weight), line.theta
         h = 1e-6  # predictors are polynomials: the difference is good to h
         ahead = theta.map(lambda x, d: x + h * d, direction)
-        moved = kernel.predict(ahead, chunk).eta
-        weight = weighted(kernel.weight(line, seen.score) * (moved - line.eta) / h, chunk)
-        found = theta.with_blocks(
-            [xp.sum(g, axis=0) / total_weight(chunk) for g in line.pullback(weight)]
-        )
+        if line.pullback.rows is None:
+            moved = (self.kernel.predict(ahead, line.chunk).eta - line.eta) / h
+        else:
+            moved = line.pullback.rows @ direction.flat()
+        sums = line.pullback(weight * moved)
+        size = total_weight(line.chunk)
+        found = theta.with_blocks([xp.sum(g, axis=0) / size for g in sums])
         if not self.ridge:
             return found
         ends = ridge_gradient(ahead), ridge_gradient(theta)
@@ -186,6 +204,13 @@ class Problem:
     def gram(self) -> Array:
         """``ZᵀZ / n`` of the vector covariates."""
         return self.data.gram()
+
+    def on_samples_of(self, other: Problem) -> Problem:
+        """The problem on the samples of another of the same design; what that knows is kept."""
+        new = replace(self, data=other.data)
+        known = vars(other).keys() & {"spreads", "gram"}
+        vars(new).update({name: vars(other)[name] for name in known})
+        return new
 
     def tensor_gradient(self, theta: Tucker) -> tuple[Array, Array | None]:
         """Gradient with respect to the full tensor A, and the Newton step of the linear block."""
@@ -255,10 +280,13 @@ def gradients(
     The problems may differ in weights, loss and robustifier, and each has a point of its own.
     """
     pairs = list(zip(problems, thetas, strict=True))
+    if all(map(all_that_count, problems)):
+        found = partial(gradient_at_once, curvature=curvature)
+        return problems[0].data.spread(lambda pair: found(*pair), pairs)
     work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta in pairs], curvature)
     totals = _each(problems, work)
     return [
-        problem._gradient(theta, total, curvature)
+        problem.gradient_from(theta, total, curvature=curvature)
         for (problem, theta), total in zip(pairs, totals, strict=True)
     ]
 
@@ -323,19 +351,12 @@ def _chunk_sums(
     for first, *others in alike.values():
         kernel, theta = sights[first]
         seen = kernel.see(theta, chunks[first])
-        found[first] = _sums(kernel, seen, curvature)
-        found |= {i: _sums(kernel, seen.among(chunks[i]), curvature) for i in others}
+        found[first] = chunk_sums(kernel, seen, curvature)
+        found |= {i: chunk_sums(kernel, seen.among(chunks[i]), curvature) for i in others}
     *sums, scores = zip(*(found[i] for i in range(len(sights))), strict=True)
     design = sights[0][0].design
     tensors = design.adjoints(scores, chunks[0].X) if curvature else scores
     return list(chain.from_iterable(zip(*sums, tensors, strict=True)))
-
-
-def _sums(kernel: Kernel, seen: Seen, curvature: bool) -> list[Any]:
-    """What is summed over a chunk for one problem; last, the scores that its tensor comes of."""
-    if not curvature:
-        return [0.0, 0.0, *kernel.gradient(seen), 0.0]
-    return [*kernel.hessian(seen), *kernel.gradient(seen), kernel.kept_score(seen)]
 
 
 def scores(problems: Sequence[Problem], thetas: Sequence[Tucker]) -> list[np.ndarray]:

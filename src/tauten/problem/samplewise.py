@@ -165,8 +165,11 @@ class Kernel:
 
     def information(self, line: Line) -> Array:
         """Sum over a chunk of ``J_iᵀ W_i J_i`` with the loss's own curvature, nothing bent."""
-        weight = weighted(self._hessian(line), line.chunk)
-        return self._normal_matrices(line, [(weight, None)], exact=True)[0]
+        return self._normal_matrices(line, [(self.information_weight(line), None)], exact=True)[0]
+
+    def information_weight(self, line: Line) -> Array:
+        """Its weights W; of a softmax, the part diag(p)."""
+        return weighted(self._hessian(line), line.chunk)
 
     def _hessian(self, view: View) -> Array:
         """Curvature of the loss at each response entry; of a softmax, the part diag(p)."""
@@ -272,3 +275,10 @@ def per_sample(sums: list[Any]) -> tuple[Array, Array, Array]:
     """Slope, covariance of the mean, and mean, from the sums of :meth:`Kernel.scatter`."""
     slope, moment, total, count = sums
     return slope / count, moment / count**2, total / count
+
+
+def chunk_sums(kernel: Kernel, seen: Seen, curvature: bool) -> list[Any]:
+    """What is summed over a chunk for one problem; last, the scores that its tensor comes of."""
+    if not curvature:
+        return [0.0, 0.0, *kernel.gradient(seen), 0.0]
+    return [*kernel.hessian(seen), *kernel.gradient(seen), kernel.kept_score(seen)]

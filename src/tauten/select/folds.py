@@ -27,7 +27,7 @@ def folds(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[Problem,
     """Yield the problem with the samples of one fold weighted zero, and their indices."""
     from sklearn.model_selection import KFold  # here: it takes half a second to import
 
-    n, rows = problem.data.n, _counted(problem)
+    n, rows = problem.data.n, problem.data.counted
     base = np.ones(n) if problem.data.weight is None else to_numpy(problem.data.weight)
     if len(rows) < 2:
         raise ValueError(f"cross-validation ('cv') needs two samples or more; got {len(rows)}")
@@ -40,13 +40,7 @@ def folds(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[Problem,
 
 def can_fold(problem: Problem) -> bool:
     """Whether there are samples to leave out."""
-    return len(_counted(problem)) > 1
-
-
-def _counted(problem: Problem) -> np.ndarray:
-    """Samples that have a weight: the others have no say in their own fold either."""
-    weight = problem.data.weight
-    return np.arange(problem.data.n) if weight is None else np.flatnonzero(to_numpy(weight))
+    return len(problem.data.counted) > 1  # the others have no say in their own fold either
 
 
 def prediction_error(loss: Loss, entries: np.ndarray) -> float:
@@ -111,10 +105,11 @@ def held_out(
     )
     parts, tests = zip(*folds(trials[0], rng), strict=True)
     points: Sequence[Tucker] = [theta] * len(parts)
+    fits: Sequence[Problem] = parts
     fitted, ends = [], []
     for done, trial in enumerate(trials):
         report(done, len(trials))
-        fits = [replace(trial, data=part.data) for part in parts]
+        fits = [trial.on_samples_of(fit) for fit in fits]
         points = [result.theta for result in run_together(solver, fits, points)]
         fitted += fits
         ends += points

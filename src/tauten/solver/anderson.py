@@ -66,7 +66,7 @@ class Anderson(Solver, name="anderson"):
         whiten = mode_whitening(problem, theta)
         direction = whiten(gradient.blocks)
         if not progress.pace:
-            progress.pace = pace(problem, theta, whiten, direction)
+            progress.pace = pace(problem, theta, whiten, direction, gradient.pseudo)
         plain = direction.map(lambda d: -progress.pace * d)
         kept = [_turned(pair, theta) for pair in progress.memory]
         if kept and tangent_norm(theta, plain) > tangent_norm(theta, kept[-1][1]):

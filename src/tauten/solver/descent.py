@@ -102,18 +102,26 @@ class ScaledDescent(Solver, name="scaled"):
         """One whitened step."""
         precondition = whitening(problem, theta)
         direction = precondition(gradient.blocks)
-        h = pace(problem, theta, precondition, direction)
+        h = pace(problem, theta, precondition, direction, gradient.pseudo)
         return theta.map(lambda x, d: x - h * d, direction)
 
 
 def pace(
-    problem: Problem, theta: Tucker, precondition: Callable[[Tucker], Tucker], start: Tucker
+    problem: Problem,
+    theta: Tucker,
+    precondition: Callable[[Tucker], Tucker],
+    start: Tucker,
+    pseudo: tuple[Array, Array] | None = None,
 ) -> float:
-    """Inverse of the largest curvature, preconditioned; looked for from a direction."""
+    """Inverse of the largest curvature, preconditioned; looked for from a direction.
+
+    `pseudo` are pseudo-observations, if known: see :meth:`Problem.curvature_map`.
+    """
     if problem.data.X is None:
         level = float(namespace(theta.core).max(problem.entry_curvature(theta)))
     else:
-        level = largest_eigenvalue(lambda d: precondition(problem.curvature_along(theta, d)), start)
+        along = problem.curvature_map(theta, pseudo)
+        level = largest_eigenvalue(lambda d: precondition(along(d)), start)
     return 1 / max(level, np.finfo(np.float64).tiny)
 
 

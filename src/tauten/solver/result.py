@@ -56,7 +56,8 @@ class Result:
         Why it ended, in words.
     history : list of Iteration
     n_passes : float
-        How often the data were read; an estimator counts its start and thresholds as well.
+        How often the data were read; an estimator counts its start and thresholds as well. Samples
+        that are kept in memory to be looked at are read once.
 
     Examples
     --------
