@@ -248,18 +248,23 @@ class Problem:
 
 
 def gradients(
-    problems: Sequence[Problem], thetas: Sequence[Tucker], *, curvature: bool = False
+    problems: Sequence[Problem],
+    thetas: Sequence[Tucker],
+    *,
+    curvature: bool | Sequence[bool] = False,
 ) -> list[Gradient]:
     """Robust gradients of problems on the same samples, in one pass over them.
 
     The problems may differ in weights, loss and robustifier, and each has a point of its own.
+    Curvatures are of all of them, or of those that a sequence says.
     """
+    asked = [curvature] * len(problems) if isinstance(curvature, bool) else list(curvature)
     pairs = list(zip(problems, thetas, strict=True))
-    work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta in pairs], curvature)
+    work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta in pairs], asked)
     totals = _each(problems, work)
     return [
-        problem._gradient(theta, total, curvature)
-        for (problem, theta), total in zip(pairs, totals, strict=True)
+        problem._gradient(theta, total, curved)
+        for (problem, theta), total, curved in zip(pairs, totals, asked, strict=True)
     ]
 
 
@@ -310,7 +315,7 @@ def _each(
 
 
 def _chunk_sums(
-    sights: Sequence[tuple[Kernel, Tucker]], curvature: bool, chunks: Sequence[Chunk]
+    sights: Sequence[tuple[Kernel, Tucker]], curvature: Sequence[bool], chunks: Sequence[Chunk]
 ) -> list[Any]:
     """Sums of one problem after the other; those that differ in weights alone are one sight.
 
@@ -323,12 +328,14 @@ def _chunk_sums(
     for first, *others in alike.values():
         kernel, theta = sights[first]
         seen = kernel.see(theta, chunks[first])
-        found[first] = _sums(kernel, seen, curvature)
-        found |= {i: _sums(kernel, seen.among(chunks[i]), curvature) for i in others}
-    *sums, scores = zip(*(found[i] for i in range(len(sights))), strict=True)
-    design = sights[0][0].design
-    tensors = design.adjoints(scores, chunks[0].X) if curvature else scores
-    return list(chain.from_iterable(zip(*sums, tensors, strict=True)))
+        found[first] = _sums(kernel, seen, curvature[first])
+        found |= {i: _sums(kernel, seen.among(chunks[i]), curvature[i]) for i in others}
+    if curved := [i for i, asked in enumerate(curvature) if asked]:
+        scores = [found[i][-1] for i in curved]
+        tensors = sights[0][0].design.adjoints(scores, chunks[0].X)
+        for i, tensor in zip(curved, tensors, strict=True):
+            found[i][-1] = tensor
+    return list(chain.from_iterable(found[i] for i in range(len(sights))))
 
 
 def _sums(kernel: Kernel, seen: Seen, curvature: bool) -> list[Any]:
