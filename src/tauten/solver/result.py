@@ -131,7 +131,7 @@ class Progress:
         Of accelerated descent, the last points and the plain steps from them.
     thrifty : bool
         Whether the matrix of a Newton step serves the next ones too, while they shrink: they are
-        no longer quadratic, but take a third of the time. For fits that need not be exact.
+        no longer quadratic, but cost much less. For fits that need not be exact.
     kept : Kept, optional
         Such a matrix.
     """
