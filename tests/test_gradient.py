@@ -14,7 +14,7 @@ from tauten.data import Rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Huber as HuberLoss
 from tauten.losses import Loss, Squared
-from tauten.problem import Problem, block_gradients
+from tauten.problem import Problem, block_gradients, gradients
 from tauten.robust import (
     Adaptive,
     Catoni,
@@ -471,3 +471,20 @@ def test_single_precision_is_kept(robust, rng, make_theta):
         blocks = problem.gradient(theta).blocks.blocks
         assert {block.dtype for block in blocks} == {np.dtype("f4")}
         assert problem.curvature(theta).dtype == np.dtype("f4")
+
+
+def test_curvatures_are_of_those_problems_that_are_asked(rng, make_theta):
+    X, y = rng.normal(size=(40, 4, 3)), rng.normal(size=40)
+    problem = Problem(Rows(X, y, chunk=15), Squared(), Covariate(), Truncate(0.5).calibrate())
+    thetas = [make_theta((4, 3), (2, 2)) for _ in range(3)]
+    asked = [False, True, False]
+    for mine, theta, curved in zip(
+        gradients([problem] * 3, thetas, curvature=asked), thetas, asked, strict=True
+    ):
+        alone = problem.gradient(theta, curvature=curved)
+        agree(mine.blocks.flat(), alone.blocks.flat())
+        for name in ("curvature", "correction", "tensor"):
+            one, other = getattr(mine, name), getattr(alone, name)
+            assert (one is None) is (other is None) is not curved
+            if curved:
+                agree(one, other)

@@ -14,7 +14,7 @@ from tauten.losses import Logistic, Squared
 from tauten.problem import Problem
 from tauten.robust import Truncate
 from tauten.select import cross_validate, prediction_error, select_rank, select_threshold
-from tauten.select.folds import folds, validate
+from tauten.select.folds import folds, held_out, validate
 from tauten.solver import Newton, Solver
 from tauten.tucker import Tucker
 
@@ -66,6 +66,25 @@ def test_folds_are_fitted_with_eight_steps_at_most(problem, theta, rng, asked, t
     trials, before = [Truncate(1.0), Truncate(2.0)], problem.data.reads.passes
     cross_validate(problem, theta, Restless(n_iter=asked), trials, rng=rng)
     assert problem.data.reads.passes - before == 2 * taken + 2
+
+
+@pytest.mark.parametrize(("ridges", "inherited"), [((0.0, 0.0), 5), ((0.1, 0.0), 0)])
+def test_folds_take_matrices_over_from_the_last_trial_of_the_same_ridge(
+    problem, theta, rng, ridges, inherited
+):
+    """Nothing is cut here, so that the second trial may begin with the matrices of the first."""
+    begun = []
+
+    class Watched(Newton):
+        def needs_curvature(self, progress):
+            needed = super().needs_curvature(progress)
+            if not progress.history:
+                begun.append(needed)
+            return needed
+
+    plain = replace(problem, robust=Truncate(np.inf).calibrate())
+    held_out([replace(plain, ridge=ridge) for ridge in ridges], theta, Watched(), rng=rng)
+    assert (len(begun), begun.count(False)) == (10, inherited)
 
 
 def test_one_candidate_has_an_error_in_each_fold(problem, theta):

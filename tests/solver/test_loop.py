@@ -174,12 +174,9 @@ def test_a_point_is_within_what_its_tensor_is_smaller_than(make_theta):
     assert not _within(theta, 0.99 * theta.norm())
 
 
-def test_points_share_a_pass_as_far_as_their_matrices_have_room(make_theta):
-    sizes = [make_theta((4, 3), rank).d_eff for rank in ((1, 1), (2, 2), (3, 3))]
-    points = {5: make_theta((4, 3), (1, 1)), 2: make_theta((4, 3), (2, 2))}
-    points[7] = make_theta((4, 3), (3, 3))
-    one, two, three = (size**2 for size in sizes)
-    assert list(_batches(points, math.inf)) == [[5, 2, 7]]
-    assert list(_batches(points, one + two + three)) == [[5, 2, 7]]
-    assert list(_batches(points, one + two)) == [[5, 2], [7]]
-    assert list(_batches(points, 1.0)) == [[5], [2], [7]]
+def test_points_share_a_pass_as_far_as_their_matrices_have_room():
+    sizes = {5: 10, 2: 20, 7: 30, 4: 0}
+    assert list(_batches(sizes, math.inf)) == [[5, 2, 7, 4]]
+    assert list(_batches(sizes, 60)) == [[5, 2, 7, 4]]
+    assert list(_batches(sizes, 30)) == [[5, 2], [7, 4]]
+    assert list(_batches(sizes, 1.0)) == [[5], [2], [7], [4]]

@@ -13,6 +13,7 @@ from tauten.designs import Covariate
 from tauten.init import start
 from tauten.losses import Loss
 from tauten.problem import Problem
+from tauten.robust import Truncate
 from tauten.solver import Newton
 from tauten.solver.newton import farthest
 from tauten.solver.result import Progress
@@ -71,6 +72,67 @@ def test_a_step_is_newtons_where_the_hessian_is_trusted(loss, make):
     expected = step_by_hand(theta, joined(gradient.blocks), hessian(problem, theta))
     new = Newton().step(problem, theta, gradient, Progress(reach=9.0))
     np.testing.assert_allclose(joined(new) - joined(theta), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_a_kept_matrix_makes_the_same_step_whichever_way_factors_are_turned(loss, make, rng):
+    problem, theta = make(loss)
+    progress, newton = Progress(thrifty=True), Newton()
+    assert newton.needs_curvature(progress)
+    new = newton.step(problem, theta, problem.gradient(theta, curvature=True), progress)
+    assert not newton.needs_curvature(progress)
+    turns = [np.linalg.qr(rng.normal(size=(r, r)))[0] for r in theta.rank]
+    turned = theta.rotate(turns)
+    again = newton.step(problem, turned, problem.gradient(turned), progress)
+    np.testing.assert_allclose(again.full(), new.full(), rtol=1e-8, atol=1e-10)
+    near = turned.map(lambda block: block + 1e-3 * rng.normal(size=block.shape)).canonical()
+    step = joined(newton.step(problem, near, problem.gradient(near), progress)) - joined(near)
+    np.testing.assert_allclose(near.horizontal(step[:, None])[:, 0], step, atol=1e-12)
+
+
+def test_a_step_by_a_kept_matrix_is_no_longer_than_it_is_trusted(make):
+    problem, theta = make("squared")
+    progress = Progress(thrifty=True)
+    Newton().step(problem, theta, problem.gradient(theta, curvature=True), progress)
+    far = problem.gradient(theta.map(lambda block: 3 * block))
+    new = Newton().step(problem, theta, far, progress)
+    assert new.distance(theta) == pytest.approx(progress.reach * theta.norm(), rel=0.1)
+
+
+def test_only_a_thrifty_run_keeps_matrices(make):
+    problem, theta = make("squared")
+    for thrifty in (False, True):
+        progress = Progress(thrifty=thrifty)
+        Newton(n_iter=1).run(problem, theta, progress=progress)
+        assert (progress.kept is not None) is thrifty
+
+
+@pytest.mark.parametrize("tau", [0.5, 2.0, np.inf])
+def test_what_a_matrix_lost_is_the_mean_share_of_its_entries(tau, make):
+    problem, theta = make("squared")
+    problem = replace(problem, robust=Truncate(tau).calibrate())
+    progress = Progress(thrifty=True)
+    Newton().step(problem, theta, problem.gradient(theta, curvature=True), progress)
+    shares = [np.diagonal(problem.curvature(theta, slope=slope)) for slope in (True, False)]
+    assert progress.kept.lost == pytest.approx(1 - np.mean(shares[0] / shares[1]), abs=1e-12)
+    assert (progress.kept.lost == 0) is (tau == np.inf)
+
+
+def test_a_thrifty_run_ends_where_another_does(make):
+    """In more steps, but with fewer matrices."""
+    problem, theta = make("poisson")
+    own, asked = Newton(tol=1e-9, n_iter=60).run(problem, theta), []
+
+    class Watched(Newton):
+        def needs_curvature(self, progress):
+            asked.append(super().needs_curvature(progress))
+            return asked[-1]
+
+    run = Watched(tol=1e-9, n_iter=60).run(problem, theta, progress=Progress(thrifty=True))
+    assert run.converged
+    assert len(asked) == run.n_iter > own.n_iter
+    assert sum(asked) < own.n_iter
+    np.testing.assert_allclose(run.theta.full(), own.theta.full(), rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 30.0])

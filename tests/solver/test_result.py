@@ -1,8 +1,9 @@
-"""How far a Hessian is trusted, from one step to the next."""
+"""How far a Hessian is trusted, and for how long a matrix is kept, from one step to the next."""
 
+import numpy as np
 import pytest
 
-from tauten.solver.result import Progress
+from tauten.solver.result import Kept, Progress
 
 
 def test_reach_follows_the_lengths_of_steps():
@@ -23,3 +24,19 @@ def test_a_step_from_nothing_has_a_finite_reach():
     progress = Progress(moved=1e-30)
     progress.move(1.0, 0.0, stretched=False)
     assert 0 < progress.reach < float("inf")
+
+
+def test_a_matrix_is_kept_while_steps_shrink(make_theta):
+    matrix = Kept(make_theta((3, 2), (1, 1)), np.eye(6), 0.0)
+    progress = Progress(kept=matrix)
+    for length, kept in ((4.0, matrix), (2.7, matrix), (1.9, None)):
+        progress.move(length, 50.0, stretched=False)
+        assert progress.kept is kept
+
+
+@pytest.mark.parametrize(("lost", "kept"), [(0.0, True), (0.07, True), (0.09, False)])
+def test_a_gentler_fit_takes_a_matrix_over_that_lost_little(lost, kept, make_theta):
+    matrix = Kept(make_theta((3, 2), (1, 1)), np.eye(6), lost)
+    new = Progress(thrifty=True, kept=matrix, moved=1.0).gentler()
+    assert new == Progress(thrifty=True, kept=matrix if kept else None)
+    assert Progress(thrifty=True).gentler() == Progress(thrifty=True)

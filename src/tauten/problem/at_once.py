@@ -33,7 +33,7 @@ def all_that_count(problem: Problem) -> bool:
     return problem.data.sample(PILOT_SIZE).y.shape[0] == len(problem.data.counted)
 
 
-def gradient_at_once(problem: Problem, theta: Tucker, *, curvature: bool) -> Gradient:
+def gradient_at_once(problem: Problem, theta: Tucker, curvature: bool) -> Gradient:
     """Robust gradient at a point, with the prior there: see :func:`gradients`."""
     kernel, chunk = problem.kernel, problem.data.sample(PILOT_SIZE)
     line = kernel.linearise(theta, chunk)

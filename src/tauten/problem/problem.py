@@ -273,21 +273,24 @@ class Problem:
 
 
 def gradients(
-    problems: Sequence[Problem], thetas: Sequence[Tucker], *, curvature: bool = False
+    problems: Sequence[Problem],
+    thetas: Sequence[Tucker],
+    *,
+    curvature: bool | Sequence[bool] = False,
 ) -> list[Gradient]:
     """Robust gradients of problems on the same samples, in one pass over them.
 
     The problems may differ in weights, loss and robustifier, and each has a point of its own.
+    Curvatures are of all of them, or of those that a sequence says.
     """
-    pairs = list(zip(problems, thetas, strict=True))
+    asked = [curvature] * len(problems) if isinstance(curvature, bool) else list(curvature)
+    each = list(zip(problems, thetas, asked, strict=True))
     if all(map(all_that_count, problems)):
-        found = partial(gradient_at_once, curvature=curvature)
-        return problems[0].data.spread(lambda pair: found(*pair), pairs)
-    work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta in pairs], curvature)
-    totals = _each(problems, work)
+        return problems[0].data.spread(lambda one: gradient_at_once(*one), each)
+    work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta, _ in each], asked)
     return [
-        problem.gradient_from(theta, total, curvature=curvature)
-        for (problem, theta), total in zip(pairs, totals, strict=True)
+        problem.gradient_from(theta, total, curvature=curved)
+        for (problem, theta, curved), total in zip(each, _each(problems, work), strict=True)
     ]
 
 
@@ -338,7 +341,7 @@ def _each(
 
 
 def _chunk_sums(
-    sights: Sequence[tuple[Kernel, Tucker]], curvature: bool, chunks: Sequence[Chunk]
+    sights: Sequence[tuple[Kernel, Tucker]], curvature: Sequence[bool], chunks: Sequence[Chunk]
 ) -> list[Any]:
     """Sums of one problem after the other; those that differ in weights alone are one sight.
 
@@ -351,12 +354,14 @@ def _chunk_sums(
     for first, *others in alike.values():
         kernel, theta = sights[first]
         seen = kernel.see(theta, chunks[first])
-        found[first] = chunk_sums(kernel, seen, curvature)
-        found |= {i: chunk_sums(kernel, seen.among(chunks[i]), curvature) for i in others}
-    *sums, scores = zip(*(found[i] for i in range(len(sights))), strict=True)
-    design = sights[0][0].design
-    tensors = design.adjoints(scores, chunks[0].X) if curvature else scores
-    return list(chain.from_iterable(zip(*sums, tensors, strict=True)))
+        found[first] = chunk_sums(kernel, seen, curvature[first])
+        found |= {i: chunk_sums(kernel, seen.among(chunks[i]), curvature[i]) for i in others}
+    if curved := [i for i, asked in enumerate(curvature) if asked]:
+        scores = [found[i][-1] for i in curved]
+        tensors = sights[0][0].design.adjoints(scores, chunks[0].X)
+        for i, tensor in zip(curved, tensors, strict=True):
+            found[i][-1] = tensor
+    return list(chain.from_iterable(found[i] for i in range(len(sights))))
 
 
 def scores(problems: Sequence[Problem], thetas: Sequence[Tucker]) -> list[np.ndarray]:

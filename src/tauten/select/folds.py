@@ -16,6 +16,7 @@ from ..problem import Problem, scores, values
 from ..robust import Robustifier
 from ..solver import Solver
 from ..solver.loop import run_together
+from ..solver.result import Progress
 from ..tucker import Tucker
 
 ROUGH, FOLD_STEPS = 1e-2, 8  # a prediction error needs no better fit
@@ -98,7 +99,8 @@ def held_out(
     """Prediction errors (folds, trials) of problems on the same samples, most held back first.
 
     The folds go through the trials in order, each fit starting where the last one ended, and
-    through the data together: a step of all of them is one pass.
+    through the data together: a step of all of them is one pass. Most steps have no matrix of their
+    own: see :attr:`Progress.thrifty`.
     """
     solver = clone(solver).set_params(
         tol=max(solver.tol, ROUGH), n_iter=min(solver.n_iter, FOLD_STEPS)
@@ -106,11 +108,14 @@ def held_out(
     parts, tests = zip(*folds(trials[0], rng), strict=True)
     points: Sequence[Tucker] = [theta] * len(parts)
     fits: Sequence[Problem] = parts
+    progress = [Progress(thrifty=True) for _ in parts]
     fitted, ends = [], []
     for done, trial in enumerate(trials):
         report(done, len(trials))
         fits = [trial.on_samples_of(fit) for fit in fits]
-        points = [result.theta for result in run_together(solver, fits, points)]
+        gentler = trial.ridge == trials[done - 1].ridge  # with another ridge, matrices are others
+        progress = [p.gentler() if gentler else Progress(thrifty=True) for p in progress]
+        points = [r.theta for r in run_together(solver, fits, points, None, progress)]
         fitted += fits
         ends += points
     report(len(trials), len(trials))

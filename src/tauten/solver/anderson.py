@@ -10,7 +10,7 @@ import numpy as np
 from .._array import Array, namespace
 from .._checks import check_number
 from ..problem import Gradient, Problem
-from ..tucker import Tucker, mode_dot, multi_mode_dot, polar, unfold
+from ..tucker import Tucker, mode_dot, multi_mode_dot, unfold
 from .descent import matrix_solve, pace
 from .loop import Solver
 from .newton import tangent_norm
@@ -122,8 +122,7 @@ def _coordinates(theta: Tucker, step: Tucker, scale: float) -> Array:
 
 def _turned(pair: tuple[Tucker, Tucker], theta: Tucker) -> tuple[Tucker, Tucker]:
     """A point and its step with factors turned to those of another: entries then mean the same."""
-    factors = zip(pair[0].factors, theta.factors, strict=True)
-    rotations = [polar(old.T @ new) for old, new in factors]
+    rotations = pair[0].turns_to(theta)
     return pair[0].rotate(rotations), pair[1].rotate(rotations)
 
 

@@ -53,6 +53,10 @@ class Solver(Registered):
         check_number("n_iter", self.n_iter, integer=True)
         check_number("tol", self.tol, zero=True)
 
+    def needs_curvature(self, progress: Progress) -> bool:
+        """Whether the next step needs the Gauss-Newton matrix."""
+        return self.curvature
+
     def gauge(self, theta: Tucker) -> Tucker:
         """Return the same tensor with the factors this solver wants."""
         return theta
@@ -182,7 +186,7 @@ def run_together(
     fits = zip(problems, thetas, progress, strict=True)
     walks = [solver.walk(problem, theta, callback, p) for problem, theta, p in fits]
     with problems[0].data.at_work():
-        return side_by_side(walks, partial(_gradients, problems, solver.curvature))
+        return side_by_side(walks, partial(_gradients, solver, problems, progress))
 
 
 def _facts(solver: Solver, result: Result) -> dict[str, Any]:
@@ -196,26 +200,32 @@ def _facts(solver: Solver, result: Result) -> dict[str, Any]:
 
 
 def _gradients(
-    problems: Sequence[Problem], curvature: bool, points: dict[int, Tucker]
+    solver: Solver,
+    problems: Sequence[Problem],
+    progress: Sequence[Progress],
+    points: dict[int, Tucker],
 ) -> Iterator[tuple[int, Gradient]]:
     """Gradients at the points, as many in one pass as their matrices have room for."""
-    for batch in _batches(points, MATRICES if curvature else math.inf):
+    curved = {i: solver.needs_curvature(progress[i]) for i in points}
+    sizes = {i: theta.d_eff**2 if curved[i] else 0 for i, theta in points.items()}
+    for batch in _batches(sizes, MATRICES):
+        asked = [curved[i] for i in batch]
         with quiet():
             found = gradients(
-                [problems[i] for i in batch], [points[i] for i in batch], curvature=curvature
+                [problems[i] for i in batch], [points[i] for i in batch], curvature=asked
             )
         yield from zip(batch, found, strict=True)
 
 
-def _batches(points: dict[int, Tucker], room: float) -> Iterator[list[int]]:
-    """The numbers of the points, in order, cut where the squares of their sizes fill the room."""
+def _batches(sizes: dict[int, int], room: float) -> Iterator[list[int]]:
+    """The numbers of things of these sizes, in order, cut where they fill the room."""
     batch: list[int] = []
     filled = 0.0
-    for i, theta in points.items():
-        filled += theta.d_eff**2
+    for i, size in sizes.items():
+        filled += size
         if batch and filled > room:
             yield batch
-            batch, filled = [], theta.d_eff**2
+            batch, filled = [], size
         batch.append(i)
     yield batch
 

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from .._array import Array, namespace, to_numpy
+from .._array import Array, namespace, ratio, to_numpy
 from ..data.threads import BLAS
 from ..manifold import manifold_curvature
 from ..problem import Gradient, Problem, horizontal_part, horizontal_system
 from ..tucker import Tucker, unfold
 from .loop import Solver
-from .result import Progress
+from .result import Kept, Progress
 
 BISECTIONS = 2  # the trusted share of a Hessian is found to a quarter: closer, fits take more steps
 TRUSTED = 0.1  # least share of the Gauss-Newton matrix that a Hessian must have in any direction
@@ -45,6 +45,10 @@ class Newton(Solver, name="newton"):
         """Orthonormal factors, all-orthogonal core."""
         return theta.canonical()
 
+    def needs_curvature(self, progress: Progress) -> bool:
+        """Whether no matrix is kept."""
+        return progress.kept is None
+
     def step(
         self, problem: Problem, theta: Tucker, gradient: Gradient, progress: Progress
     ) -> Tucker:
@@ -54,7 +58,7 @@ class Newton(Solver, name="newton"):
         """
         xp = namespace(theta.core)
         with BLAS.all_for(theta.d_eff**3):
-            direction = _direction(theta, gradient, progress.reach)
+            direction = self._direction(theta, gradient, progress)
         length = tangent_norm(theta, direction)
         longest = max(theta.norm(), float(xp.linalg.vector_norm(direction.core)))
         shrink = longest / max(longest, length, 1e-300)
@@ -64,20 +68,51 @@ class Newton(Solver, name="newton"):
             new = theta.map(lambda x, n: (x + n) / 2, new)
         return new
 
+    def _direction(self, theta: Tucker, gradient: Gradient, progress: Progress) -> Tucker:
+        """By a new matrix, or by one that is kept; then no longer than such steps are trusted."""
+        if progress.kept is None:
+            direction, system = _direction(theta, gradient, progress.reach)
+            if progress.thrifty:
+                lost = _lost(gradient.curvature, gradient.correction)
+                progress.kept = Kept(theta, system, lost)
+            return direction
+        direction = _kept_direction(theta, gradient.blocks, progress.kept)
+        shrink = progress.reach * theta.norm() / max(tangent_norm(theta, direction), 1e-300)
+        return direction.map(lambda d: shrink * d) if shrink < 1 else direction
 
-def _direction(theta: Tucker, gradient: Gradient, reach: float) -> Tucker:
-    """Newton's step with as much of the Hessian's rest as can be trusted.
+
+def _lost(curvature: Array, correction: Array) -> float:
+    """What bends take of the curvature of an entry, on average."""
+    xp = namespace(curvature)
+    whole, steep = (xp.linalg.diagonal(m) for m in (curvature, curvature + correction))
+    return 1 - float(xp.mean(ratio(steep, whole)))
+
+
+def _kept_direction(theta: Tucker, gradient: Tucker, kept: Kept) -> Tucker:
+    """A step by the system of an old point: entries mean the same once factors are turned."""
+    turns = kept.point.turns_to(theta)
+    there = _solved(kept.point, kept.system, gradient.rotate([q.T for q in turns]))
+    step = theta.horizontal(there.rotate(turns).flat()[:, None])
+    return theta.with_blocks(theta.split(step[:, 0]))
+
+
+def _solved(theta: Tucker, system: Array, gradient: Tucker) -> Tucker:
+    """The step that a system makes of a gradient."""
+    right = -theta.horizontal(gradient.flat()[:, None])
+    return theta.with_blocks(theta.split(namespace(system).linalg.solve(system, right)[:, 0]))
+
+
+def _direction(theta: Tucker, gradient: Gradient, reach: float) -> tuple[Tucker, Array]:
+    """Newton's step with as much of the Hessian's rest as can be trusted, and its system.
 
     The rest is what the Gauss-Newton matrix lacks: slopes of bent scores below their weights, and
     the curvature of the set of low-rank tensors. A share of it is trusted if it leaves a tenth of
     the Gauss-Newton matrix in every direction, and a step within `reach` of A; the largest such is
     found by bisection.
     """
-    xp = namespace(theta.core)
-    right = -theta.horizontal(gradient.blocks.flat()[:, None])
 
-    def solved(system: Array) -> Tucker:
-        return theta.with_blocks(theta.split(xp.linalg.solve(system, right)[:, 0]))
+    def solved(system: Array) -> tuple[Tucker, Array]:
+        return _solved(theta, system, gradient.blocks), system
 
     safe = horizontal_system(theta, gradient.curvature)
     if not reach > 0:
@@ -87,11 +122,11 @@ def _direction(theta: Tucker, gradient: Gradient, reach: float) -> Tucker:
 
     safe_sum, rest_sum = (to_numpy(m + m.T) for m in (safe, rest))  # what their forms depend on
 
-    def trusted(share: float) -> Tucker | None:
+    def trusted(share: float) -> tuple[Tucker, Array] | None:
         if not _positive((1 - TRUSTED) * safe_sum + share * rest_sum):
             return None
-        direction = solved(safe + share * rest)
-        return direction if tangent_norm(theta, direction) <= reach * theta.norm() else None
+        found = solved(safe + share * rest)
+        return found if tangent_norm(theta, found[0]) <= reach * theta.norm() else None
 
     if (whole := trusted(1.0)) is not None:
         return whole

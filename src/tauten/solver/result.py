@@ -9,10 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from .._array import Array
 from ..tucker import Tucker
 
 DIVERGED, INTERRUPTED = "diverged", "interrupted"  # how the reason of such an end begins
 LONGEST = 0.1  # relative to A, the longest step that is stretched or taken with a whole Hessian
+
+
+SHRINK = 0.7  # steps that shrink less than this want a new matrix
+LITTLE = 0.08  # share lost by cutting below which a matrix is that of gentler thresholds too
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,25 @@ class Result:
         return self.reason.startswith(INTERRUPTED)
 
 
+@dataclass(frozen=True)
+class Kept:
+    """The matrix of a Newton step, for the next ones.
+
+    Attributes
+    ----------
+    point : Tucker
+        Where it was formed.
+    system : array (D, D)
+        The matrix, invertible.
+    lost : float
+        The share of it that was lost to bends.
+    """
+
+    point: Tucker
+    system: Array
+    lost: float
+
+
 @dataclass
 class Progress:
     """Where a run is: all that it needs to go on from there.
@@ -106,6 +130,11 @@ class Progress:
         Of accelerated descent, what the plain steps are multiplied by.
     memory : list of pairs of Tucker
         Of accelerated descent, the last points and the plain steps from them.
+    thrifty : bool
+        Whether the matrix of a Newton step serves the next ones too, while they shrink: they are
+        no longer quadratic, but cost much less. For fits that need not be exact.
+    kept : Kept, optional
+        Such a matrix.
     """
 
     trail: list[Tucker] = field(default_factory=list)
@@ -116,6 +145,8 @@ class Progress:
     before: float = math.inf
     pace: float = 0.0
     memory: list[tuple[Tucker, Tucker]] = field(default_factory=list)
+    thrifty: bool = False
+    kept: Kept | None = None
 
     def move(self, length: float, size: float, *, stretched: bool) -> None:
         """Note a step of a length, from a point of a size.
@@ -127,4 +158,14 @@ class Progress:
             self.reach = min(1.25 * self.reach, LONGEST)
         elif not stretched:
             self.reach = self.moved / max(size, np.finfo(np.float64).tiny) / 2
+        if not length < SHRINK * self.moved:
+            self.kept = None
         self.before, self.moved = self.moved, length
+
+    def gentler(self) -> Progress:
+        """Return what a fit with a gentler threshold begins with, that starts where this one ended.
+
+        A matrix that little was cut from is kept. Others are too small: steps would go too far.
+        """
+        whole = self.kept is not None and self.kept.lost < LITTLE
+        return Progress(thrifty=self.thrifty, kept=self.kept if whole else None)

@@ -155,6 +155,10 @@ class Tucker:
         factors = tuple(u @ q for u, q in zip(self.factors, rotations, strict=True))
         return replace(self, core=core, factors=factors)
 
+    def turns_to(self, other: Tucker) -> list[Array]:
+        """Rotations that bring these factors closest to those of another point."""
+        return [polar(u.T @ v) for u, v in zip(self.factors, other.factors, strict=True)]
+
     def flat(self) -> Array:
         """The blocks, flattened into one vector."""
         xp = namespace(self.core)
