@@ -76,6 +76,16 @@ def test_threads_do_about_overflow_what_their_caller_does(many):
         rows.map_sum(square)
 
 
+def test_arrays_as_responses_are_worth_threads_earlier():
+    X, here = np.zeros((1500, 900)), threading.current_thread()  # ten megabytes
+
+    def done_here(y):
+        return Rows(X, y, threads=2).map_sum(lambda _: (threading.current_thread() is here,))[0]
+
+    assert done_here(np.zeros(1500))
+    assert not done_here(np.zeros((1500, 4)))
+
+
 def test_small_data_use_one_thread(rng):
     rows = Rows(rng.normal(size=(40, 2)), np.ones(40), chunk=1, threads=8)
     here = threading.current_thread()

@@ -20,7 +20,8 @@ from .threads import Team
 # longer to read than the calls of numpy that follow.
 CHUNK_ROWS, PROJECTED = 256, 2**19
 SMALL_CHUNK, LARGE_CHUNK = 13_000_000, 2**26  # bytes of X in a chunk, at least and at most
-WORTH_THREADS = 2**24  # bytes of X from which more threads than one pay
+# Bytes of X from which more threads than one pay; where responses are arrays there is more to do.
+WORTH_THREADS, WORTH_FOR_ARRAYS = 2**24, 2**23
 
 Kept = dict[int, list[tuple[Array | None, Array]]]
 
@@ -116,9 +117,14 @@ class Rows(Samples):
     def _threads(self) -> int:
         """How many threads a pass is worth: no more than there are chunks."""
         chunks = math.ceil(self.n / self.chunk)
-        if chunks <= 1 or not is_numpy(self.main) or self.main.nbytes < WORTH_THREADS:
+        if chunks <= 1 or not is_numpy(self.main) or self.main.nbytes < self._worth_threads:
             return 1
         return min(self.threads.size, chunks)
+
+    @property
+    def _worth_threads(self) -> int:
+        arrays = self.y is not None and self.y.ndim > 1
+        return WORTH_FOR_ARRAYS if arrays else WORTH_THREADS
 
     def _chunk_rows(self) -> int:
         """Samples per chunk, such that the chunks are even and evenly many."""
@@ -126,7 +132,7 @@ class Rows(Samples):
         cached = PROJECTED // (24 * sum(self.main.shape[1:]) or 24)
         most = min(CHUNK_ROWS, cached, LARGE_CHUNK // row_bytes)
         rows = max(most, SMALL_CHUNK // row_bytes, 1)
-        if self.n <= rows and self.n * row_bytes < WORTH_THREADS:
+        if self.n <= rows and self.n * row_bytes < self._worth_threads:
             return self.n
         pairs = math.ceil(self.n / rows / 2)
         return max(1, math.ceil(self.n / (2 * pairs)))
