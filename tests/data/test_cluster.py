@@ -12,7 +12,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, Event, LocalCluster, wait
+from distributed import Client, Event, LocalCluster, Status, wait
 
 import tauten as tt
 from tauten.data import blocks, tasks
@@ -220,19 +220,24 @@ def test_nothing_is_left_on_the_workers(client, X, y):
 
 
 def _pids(client):
-    """The two workers' processes; one that was killed may have to be replaced first.
+    """The two workers' processes, once dask watches over both.
 
-    dask gives a worker up that was killed while it was starting again, and is asked for another.
+    Now and then it gives up one that was killed, and is asked for another.
     """
-    pids = []
-    while len(pids) < 2:
-        try:
-            client.wait_for_workers(2, timeout=30)
-        except TimeoutError:
-            client.cluster.scale(1)
-            client.cluster.scale(2)
-        pids = list(client.run(os.getpid, on_error="ignore").values())
-    return pids
+    while True:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            watched = [nanny for nanny in client.cluster.workers.values() if _runs(nanny)]
+            if len(watched) == len(client.nthreads()) == 2:
+                return [nanny.pid for nanny in watched]
+            time.sleep(0.05)
+        client.cluster.scale(1)
+        client.cluster.scale(2)
+
+
+def _runs(nanny):
+    process = nanny.process
+    return nanny.status == Status.running and process and process.status == Status.running
 
 
 def _kill(pid):

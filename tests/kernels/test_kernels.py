@@ -104,6 +104,21 @@ def test_tiles_of_every_size(path, rng):
         agree(path.project(*single), written_out(*single), tol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("path", PATHS)
+def test_rows_of_every_length(path, rng, dtype):
+    """Rows are taken in stretches, short ones at large ranks, and their last vector overlaps."""
+    factor, core = np.ones((3, 40), dtype), np.ones((40, 40), dtype)
+    for length in range(280, 640):
+        X = rng.normal(size=(5, 3, length)).astype(dtype)
+        ones = np.ones((length, 40), dtype)
+        first = path.derivatives(X, [factor, ones], core)[:, 0]
+        expected = X.sum(axis=(1, 2), dtype=float)
+        np.testing.assert_allclose(
+            first, expected, rtol=0, atol=1e-3 if dtype == np.float32 else 1e-10
+        )
+
+
 def scaled(array, factor=8.0):
     return np.round(array * factor)
 

@@ -203,11 +203,11 @@ class Blocks(Samples):
         other = object.__new__(Blocks)
         other.__dict__.update(self.__dict__)
         other.weight, other._samples = weight, {}
-        parts = self._parts(weight)
+        parts = zip(self._blocks, self._parts(weight), self._holders(), strict=True)
         other._blocks = self._kept(
             [
-                task("weigh", i)(Rows.reweight)(block, part)
-                for i, (block, part) in enumerate(zip(self._blocks, parts, strict=True))
+                task("weigh", i, holder)(Rows.reweight)(block, part)
+                for i, (block, part, holder) in enumerate(parts)
             ]
         )
         return other

@@ -22,7 +22,7 @@ typedef INT NAME(index) __attribute__((vector_size(VBYTES)));
 
 /* A matrix, or some of its rows and columns, and what is made of it; strides in numbers. */
 typedef struct {
-  long rows, count, tail; /* vectors in a row; where the last one begins that overlaps the one before, or -1 */
+  long rows, count, tail; /* vectors in a row; where the last one begins that overlaps the one before, or -V */
   const REAL *x;
   long ldx;
   long ahead;             /* from what is read to what is fetched, a tile further or more */
@@ -137,7 +137,7 @@ INLINE void NAME(tile)(int lanes, int rows, int cols, const Matrix *m, long row,
     }
   }
   while (per_line > 1 && j < m->count) STEP(j * V, 0)
-  if (!lanes && m->tail >= 0) STEP(m->tail, 0)
+  if (!lanes && m->tail > -V) STEP(m->tail, 0)
 #undef STEP
 #pragma GCC unroll 8
   for (int i = 0; i < rows; i++)
@@ -201,7 +201,7 @@ static void NAME(first)(const Plan *plan, const REAL *x, REAL *flat) {
   memset(flat, 0, (size_t)(mode->r * ld) * sizeof(REAL));
   for (long j = 0; j < plan->vectors; j += plan->near) {
     int last = j + plan->near >= plan->vectors;
-    Matrix m = {.rows = mode->p, .count = last ? full - j : plan->near, .tail = -1, .fresh = !j};
+    Matrix m = {.rows = mode->p, .count = last ? full - j : plan->near, .tail = -V, .fresh = !j};
     if (last && full < plan->vectors) m.tail = plan->row - (j + 1) * V;
     m.x = x + j * V, m.ldx = plan->row, m.ahead = plan->ahead;
     if (plan->near < plan->vectors) m.after = last ? x + plan->step : m.x + plan->near * V;
