@@ -35,6 +35,7 @@ html_css_files = ["math.css"]
 html_math_renderer = "mathml"
 html_copy_source = False
 myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 2  # pages refer to sections of others
 
 # A module documents what its __all__ promises, wherever that is defined.
 autosummary_ignore_module_all = False
