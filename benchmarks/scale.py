@@ -5,8 +5,8 @@
     python benchmarks/scale.py dask --n 160000 --side 10
     python benchmarks/scale.py dask --n 20000 --side 20 --rank 8
     python benchmarks/scale.py dask --n 20000 --side 30 --responses 10
-    python benchmarks/scale.py dask --n 100000 --side 30 --responses 10 --blocks 16
-    python benchmarks/scale.py dask --n 100000 --side 30 --responses 10 --rank 5 --blocks 16
+    python benchmarks/scale.py dask --n 60000 --side 30 --responses 10 --rank 5
+    python benchmarks/scale.py dask --n 120000 --side 30 --responses 10 --rank 5 --blocks 16
     python benchmarks/scale.py traffic
     python benchmarks/scale.py scheduler
 
