@@ -211,8 +211,7 @@ class Samples:
         return np.arange(self.n) if self.weight is None else np.flatnonzero(to_numpy(self.weight))
 
     def _picked(self, size: int) -> range | np.ndarray:
-        rows = self.counted
-        if len(rows) == self.n:
+        if self.weight is None or len(rows := self.counted) == self.n:
             return range(0, self.n, math.ceil(self.n / size))  # in memory, a view: no copy
         return rows[np.linspace(0, len(rows) - 1, min(size, len(rows))).astype(int)]
 

@@ -98,20 +98,21 @@ def places(tasks: list[Any]) -> list[str | None]:
 
     Where to add sums is worth knowing, not worth waiting or failing for.
     """
-    client = _client()
-    try:
-        holders = client.who_has(tasks) if hasattr(client, "who_has") else {}
-    except OSError:  # the scheduler is gone: whoever needs it will say so
-        holders = {}
+    holders = _told("who_has", tasks)
     return [min(holders.get(each.key, ()), default=None) for each in tasks]
 
 
 def threads_of_workers() -> dict[str, int]:
     """How many tasks each worker does at once; none known where there are no workers."""
-    client = _client()
+    return _told("nthreads")
+
+
+def _told(question: str, *about: Any) -> dict[Any, Any]:
+    """What the scheduler of a cluster answers; nothing where there is none."""
+    ask = getattr(_client(), question, None)
     try:
-        return dict(client.nthreads()) if hasattr(client, "nthreads") else {}
-    except OSError:  # as above
+        return {} if ask is None else dict(ask(*about))
+    except OSError:  # the scheduler is gone: whoever needs it will say so
         return {}
 
 

@@ -14,8 +14,6 @@ from ..tucker import Tucker
 
 DIVERGED, INTERRUPTED = "diverged", "interrupted"  # how the reason of such an end begins
 LONGEST = 0.1  # relative to A, the longest step that is stretched or taken with a whole Hessian
-
-
 SHRINK = 0.7  # steps that shrink less than this want a new matrix
 LITTLE = 0.08  # share lost by cutting below which a matrix is that of gentler thresholds too
 
