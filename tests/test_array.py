@@ -219,6 +219,10 @@ def test_products_of_pairs_do_not_depend_on_the_layout(fastest, batches, rng):
     pairs = zip(np.resize(left, (5, 3, 4)), np.resize(right, (5, 2, 4)), strict=True)
     expected = [[[sum(a * b) for b in R] for a in L] for L, R in pairs]
     np.testing.assert_allclose(_array.pair_products(left, right), expected, rtol=1e-13)
+    both = _array.flat_pair_products([(left, right), (left[:, 1:, :], right[:, :1, :])])
+    every = np.asarray(expected)
+    beside = [every.reshape(5, 6), every[:, 1:, :1].reshape(5, 2)]
+    np.testing.assert_allclose(both, np.hstack(beside), rtol=1e-13)
 
 
 @pytest.mark.parametrize("otherwise", [1.0, np.array([7.0, 8.0, 9.0])])

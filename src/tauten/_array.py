@@ -7,8 +7,9 @@ Everything else asks :func:`namespace` for the functions of the library its arra
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from itertools import accumulate
 from types import ModuleType
 from typing import Any
 
@@ -92,14 +93,31 @@ def product(batch: Array, matrix: Array, shape: tuple[int, ...]) -> Array:
     return reshape(matrix_of(batch, 1) @ matrix, (batch.shape[0], *shape))
 
 
-def pair_products(left: Array, right: Array) -> Array:
+def pair_products(left: Array, right: Array, out: Array | None = None) -> Array:
     """``L_i R_iᵀ`` of each pair of samples (n, p, m) and (n, q, m); a batch of one serves all."""
-    batches = is_numpy(left) and min(left.shape[0], right.shape[0]) > 1
-    if batches and (_samples_fastest(left) or left.shape[2] == 1):
+    if _run_along_samples(left, right):
         pair = (a if _samples_fastest(a) else np.asfortranarray(a) for a in (left, right))
-        return np.einsum("ipm,iqm->ipq", *pair)  # along the samples, where matmul would hop
+        return np.einsum("ipm,iqm->ipq", *pair, out=out)
     xp = namespace(left, right)
     return xp.matmul(left, xp.matrix_transpose(right))
+
+
+def flat_pair_products(pairs: Sequence[tuple[Array, Array]]) -> Array:
+    """The same of several batches, flattened side by side."""
+    if not all(_run_along_samples(*pair) for pair in pairs):
+        return flat(pair_products(*pair) for pair in pairs)
+    sizes, n = [left.shape[1] * right.shape[1] for left, right in pairs], pairs[0][0].shape[0]
+    rows = np.empty((sum(sizes), n), np.result_type(*pairs[0]))
+    for (left, right), end, size in zip(pairs, accumulate(sizes), sizes, strict=True):
+        place = rows[end - size : end].reshape(left.shape[1], right.shape[1], n)
+        pair_products(left, right, out=place.transpose(2, 0, 1))
+    return rows.T
+
+
+def _run_along_samples(left: Array, right: Array) -> bool:
+    """Whether products of pairs are best made of many samples at once: matmul would hop."""
+    batches = is_numpy(left) and min(left.shape[0], right.shape[0]) > 1
+    return batches and (_samples_fastest(left) or left.shape[2] == 1)
 
 
 def _samples_fastest(array: np.ndarray) -> bool:

@@ -14,7 +14,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from ._array import Array, column, flat, like, matrix_of, namespace, pair_products, product
+from ._array import (
+    Array,
+    column,
+    flat,
+    flat_pair_products,
+    like,
+    matrix_of,
+    namespace,
+    pair_products,
+    product,
+    reshape,
+)
 from .kernels import derivatives, project
 from .tucker import Tucker, multi_mode_dot
 
@@ -73,20 +84,26 @@ class TensorPullback(Pullback):
 
     def __call__(self, score: Array) -> Iterator[Array]:
         """Yield one array (n, *block) for each block of the point, in their order."""
-        order, core = self.xbar.ndim - 1, self.theta.core
-        sbar, *sparts = project(score, self.theta.factors[order:])
-        wbar = product(sbar, matrix_of(core, order).T, self.theta.rank[:order])
-        yield _outer(self.xbar, sbar)
-        for k, part in enumerate(self.xparts):
-            yield _contract_all_but(part, wbar, k)
-        for k, part in enumerate(sparts):
-            yield _contract_all_but(part, self.hbar, k)
-        if self.Z is not None:
-            yield _outer(self.Z, score)
+        for block, pair in zip(self.theta.blocks, self._pairs(score), strict=True):
+            found = pair_products(*pair)
+            yield reshape(found, (found.shape[0], *block.shape))
 
     def flat(self, score: Array) -> Array:
         """The same, side by side: (n, D)."""
-        return flat(self(score))
+        return flat_pair_products(list(self._pairs(score)))
+
+    def _pairs(self, score: Array) -> Iterator[tuple[Array, Array]]:
+        """Of each block, the matrices of a sample that it is a product of."""
+        order, core = self.xbar.ndim - 1, self.theta.core
+        sbar, *sparts = project(score, self.theta.factors[order:])
+        wbar = product(sbar, matrix_of(core, order).T, self.theta.rank[:order])
+        yield _columns(self.xbar), _columns(sbar)
+        for k, part in enumerate(self.xparts):
+            yield _unfolded(part, k), _unfolded(wbar, k)
+        for k, part in enumerate(sparts):
+            yield _unfolded(part, k), _unfolded(self.hbar, k)
+        if self.Z is not None:
+            yield _columns(self.Z), _columns(score)
 
 
 @dataclass(frozen=True)
@@ -273,20 +290,12 @@ def add_linear(theta: Tucker, eta: Array, Z: Array | None) -> Array:
     return eta + product(Z, matrix_of(linear, 1), linear.shape[1:])
 
 
-def _outer(left: Array, right: Array) -> Array:
-    """Outer product of each pair of samples; a batch of one serves every sample."""
-    xp = namespace(left, right)
-    return xp.reshape(left, left.shape + (1,) * (right.ndim - 1)) * xp.reshape(
-        right, (right.shape[0],) + (1,) * (left.ndim - 1) + tuple(right.shape[1:])
-    )
+def _columns(batch: Array) -> Array:
+    """Each sample as a matrix of one column."""
+    return reshape(batch, (batch.shape[0], math.prod(batch.shape[1:]), 1))
 
 
-def _contract_all_but(part: Array, other: Array, mode: int) -> Array:
-    """``P_(k) W_(k)ᵀ`` of each pair of samples: contract every mode but one."""
-    xp = namespace(part, other)
-
-    def unfolded(x: Array) -> Array:
-        first = xp.moveaxis(x, mode + 1, 1)
-        return xp.reshape(first, (*first.shape[:2], math.prod(first.shape[2:])))
-
-    return pair_products(unfolded(part), unfolded(other))
+def _unfolded(batch: Array, mode: int) -> Array:
+    """Each sample as a matrix: one mode by the others."""
+    first = namespace(batch).moveaxis(batch, mode + 1, 1)
+    return reshape(first, (*first.shape[:2], math.prod(first.shape[2:])))

@@ -76,6 +76,32 @@ def test_threads_do_about_overflow_what_their_caller_does(many):
         rows.map_sum(square)
 
 
+def test_shares_go_to_who_is_free():
+    team, at_work = threads.Team(2), threading.Event()
+
+    def wait_for_the_others(share):
+        if share == 0:
+            assert at_work.wait(20)  # until all others are done, by one thread
+        elif share == 5:
+            at_work.set()
+        return -share
+
+    assert team.map(wait_for_the_others, range(6)) == [0, -1, -2, -3, -4, -5]
+
+
+def test_no_share_is_begun_after_an_error():
+    team, begun = threads.Team(2), []
+
+    def fail(share):
+        begun.append(share)
+        raise IndexError("no")  # as a queue does that has no more
+
+    with pytest.raises(IndexError, match="no"):
+        team.map(fail, range(50))
+    assert len(begun) <= 2
+    assert team.map(abs, [-1, -2, -3]) == [1, 2, 3]
+
+
 def test_arrays_as_responses_are_worth_threads_earlier():
     X, here = np.zeros((1500, 900)), threading.current_thread()  # ten megabytes
 
@@ -132,19 +158,41 @@ def test_a_failing_chunk_raises_and_lifts_the_limit(many, rng):
 
 
 @pytest.mark.parametrize(
-    ("n", "shape", "expected"),
+    ("n", "shape", "width", "expected"),
     [
-        (500, (10, 10, 10), 500),
-        (6400, (10, 10, 10), 1600),
-        (2000, (30, 30, 30), 200),
-        (450, (150, 150), 57),  # of few large modes more is projected
-        (3000, (10_000,), 150),  # of one mode nothing is
-        (3, (400,) * 3, 1),
+        (500, (10, 10, 10), 117, 500),
+        (6400, (10, 10, 10), 117, 1600),
+        (6400, (10, 10, 10), 31, 3200),  # of a lower rank less is made
+        (2000, (30, 30, 30), 297, 250),
+        (450, (150, 150), 1525, 75),  # of few large modes more is projected
+        (450, (150, 150), None, 113),
+        (2000, (30, 30, 30), 27_297, 59),  # in PCA scores are as large as samples
+        (3000, (10_000,), 20_000, 150),
+        (3, (400,) * 3, None, 1),
     ],
 )
-def test_chunks_are_even(n, shape, expected):
+def test_chunks_are_even(n, shape, width, expected):
     X = np.broadcast_to(0.0, (n, *shape))
-    assert Rows(X, np.zeros(n)).chunk == expected
+    sizes = []
+    Rows(X, np.zeros(n), threads=1).map_sum(lambda c: (sizes.append(len(c.y)) or 0,), width)
+    assert sizes[0] == expected
+    assert sum(sizes) == n
+    assert sizes[0] - sizes[-1] < len(sizes)
+
+
+def test_norms_are_kept_for_chunks_of_each_size(monkeypatch, rng):
+    monkeypatch.setattr(tauten.data.rows, "SMALL_CHUNK", 1)
+    monkeypatch.setattr(tauten.data.rows, "CACHED", 8 * 40)
+    X, sizes = rng.normal(size=(40, 3)), []
+    rows, expected = Rows(X, np.zeros(40), threads=1), np.sqrt((X**2).sum(axis=1)).sum()
+
+    def sums(chunk):
+        sizes.append(len(chunk.y))
+        return (chunk.norms(None).sum(),)
+
+    for width in (1, 4, 1, 8):
+        assert rows.map_sum(sums, width)[0] == pytest.approx(expected, rel=1e-14)
+    assert set(sizes) == {40, 10, 5}
 
 
 def test_norms_of_centred_samples(rng):

@@ -146,12 +146,19 @@ class Samples:
         """Apply `fn` to shares of some other work, in memory; return what it finds, in order."""
         return list(map(fn, shares))
 
-    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
-        """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
+    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]], width: int | None = None) -> list[Any]:
+        """Apply `fn` to each chunk and add up what it returns, item by item: one pass.
+
+        `width` is how many numbers `fn` makes of a sample, about, where that is known: chunks have
+        as many samples as let these stay in cache.
+        """
         raise NotImplementedError
 
     def map_sums(
-        self, fn: Callable[[list[Chunk]], Sequence[Any]], weighings: Sequence[Samples]
+        self,
+        fn: Callable[[list[Chunk]], Sequence[Any]],
+        weighings: Sequence[Samples],
+        width: int | None = None,
     ) -> list[Any]:
         """Sums with several weights in one pass: `fn` gets each chunk with all of them.
 
@@ -161,9 +168,11 @@ class Samples:
             From a chunk with each of the weights to what is added up.
         weighings : sequence of Samples
             These samples, reweighted.
+        width : int, optional
+            See :meth:`map_sum`.
         """
         start, weights = self.start, [data.weight for data in weighings]
-        return self.map_sum(lambda chunk: fn([chunk.weighted(w, start) for w in weights]))
+        return self.map_sum(lambda chunk: fn([chunk.weighted(w, start) for w in weights]), width)
 
     def map_rows(self, fn: Callable[[Chunk], Array]) -> Array:
         """Apply `fn` to each chunk and join what it returns along axis 0: one pass."""

@@ -122,12 +122,15 @@ class Blocks(Samples):
         row_bytes = self.main.dtype.itemsize * int(np.prod(self.main.shape[1:]))
         return min(self.n, rows_within(self.memory, row_bytes))
 
-    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
+    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]], width: int | None = None) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
-        return self.map_sums(lambda chunks: fn(chunks[0]), [self])
+        return self.map_sums(lambda chunks: fn(chunks[0]), [self], width)
 
     def map_sums(
-        self, fn: Callable[[list[Chunk]], Sequence[Any]], weighings: Sequence[Any]
+        self,
+        fn: Callable[[list[Chunk]], Sequence[Any]],
+        weighings: Sequence[Any],
+        width: int | None = None,
     ) -> list[Any]:
         """Sums with several weights in one pass; the weights are where the blocks are."""
         self.reads.passes += 1
@@ -137,7 +140,7 @@ class Blocks(Samples):
         sums = []
         for i, (holder, held) in enumerate(groups):
             blocks = [data._blocks[place] for place in held for data in weighings]
-            sums.append(task("sum", i, holder)(_sums)(work, len(weighings), *blocks))
+            sums.append(task("sum", i, holder)(_sums)(work, len(weighings), width, *blocks))
         return list(computed(_added(sums))[0])
 
     def _groups(self) -> list[tuple[str | None, Sequence[int]]]:
@@ -236,11 +239,12 @@ def _load(X: Array, y: Array, Z: Array, weight: Array, start: int) -> Rows:
     return Rows(X, y, Z, weight, threads=1, start=start)  # the scheduler has threads of its own
 
 
-def _sums(work: Work, count: int, *blocks: Rows) -> list[Any]:
+def _sums(work: Work, count: int, width: int | None, *blocks: Rows) -> list[Any]:
     """Sums over blocks; of each there are so many, which differ in weights alone."""
     with BLAS.single(), quiet():
         groups = (blocks[low : low + count] for low in range(0, len(blocks), count))
-        return add_up(first.map_sums(work.fn, (first, *others)) for first, *others in groups)
+        sums = (first.map_sums(work.fn, (first, *rest), width) for first, *rest in groups)
+        return add_up(sums)
 
 
 def _rows(work: Work, rows: Rows) -> Array:

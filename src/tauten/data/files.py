@@ -99,10 +99,10 @@ class Files(Samples):
         """Apply `fn` to shares of some other work, on the threads for what is in memory."""
         return self.threads.map(fn, shares)
 
-    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
+    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]], width: int | None = None) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
         work = self._checking(fn)
-        return add_up(rows.map_sum(work) for rows in self._slabs())
+        return add_up(rows.map_sum(work, width) for rows in self._slabs())
 
     def map_rows(self, fn: Callable[[Chunk], Array]) -> np.ndarray:
         """Apply `fn` to each chunk and join what it returns along axis 0: one pass."""

@@ -15,15 +15,16 @@ from .base import Chunk, Samples, add_up
 from .memory import keep_memory
 from .threads import Team
 
-# Samples of a chunk: at most so many, fewer where what factors of three columns project of them
-# would take more bytes than a core's cache, and more where they are small, so that a chunk takes
-# longer to read than the calls of numpy that follow.
-CHUNK_ROWS, PROJECTED = 256, 2**19
-SMALL_CHUNK, LARGE_CHUNK = 13_000_000, 2**26  # bytes of X in a chunk, at least and at most
+# Bytes that are made of the samples of a chunk: what is done to them is then done in cache. But X
+# has so many bytes in it at least, as calls of numpy should take less time than reading, and at
+# most.
+CACHED = 2**20
+SMALL_CHUNK, LARGE_CHUNK = 13_000_000, 2**26
+COLUMNS = 3  # of the factors, where nothing is said
 # Bytes of X from which more threads than one pay; where responses are arrays there is more to do.
 WORTH_THREADS, WORTH_FOR_ARRAYS = 2**24, 2**23
 
-Kept = dict[int, list[tuple[Array | None, Array]]]
+Kept = dict[tuple[int, int], list[tuple[Array | None, Array]]]  # of chunks by start and size
 
 
 class Rows(Samples):
@@ -33,7 +34,7 @@ class Rows(Samples):
     ----------
     X, y, Z, weight : see :class:`tauten.data.Samples`
     chunk : int, optional
-        Samples per chunk; by default about 256, or more where they are small.
+        Samples per chunk; by default as many as suit a pass.
     threads : int or Team, optional
         Threads that go over the chunks; by default as many as :func:`available_threads`. Sums are
         the same, to the last bit, for the same number of them.
@@ -64,7 +65,7 @@ class Rows(Samples):
     ) -> None:
         super().__init__(X, y, Z, weight)
         keep_memory()
-        self.chunk = chunk or self._chunk_rows()
+        self.chunk = chunk
         self.threads = Team.of(threads)
         self.start = start
         self._kept: Kept = {} if kept is None else kept
@@ -76,21 +77,21 @@ class Rows(Samples):
 
     def at_work(self) -> AbstractContextManager[None]:
         """See :meth:`Samples.at_work`; where one thread does all, it may call on others."""
-        return super().at_work() if self._threads > 1 else nullcontext()
+        return super().at_work() if self._threads(self.chunk_rows()) > 1 else nullcontext()
 
     def spread(self, fn: Callable[[Any], Any], shares: Sequence[Any]) -> list[Any]:
         """Apply `fn` to shares of some other work, on the threads that a pass has."""
-        if self._threads == 1:
+        if self._threads(self.chunk_rows()) == 1:
             return super().spread(fn, shares)
         return self.threads.map(fn, shares)
 
-    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]]) -> list[Any]:
+    def map_sum(self, fn: Callable[[Chunk], Sequence[Any]], width: int | None = None) -> list[Any]:
         """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
-        return add_up(self._pass(lambda chunks: add_up(map(fn, chunks))))
+        return add_up(self._pass(lambda chunks: add_up(map(fn, chunks)), self.chunk_rows(width)))
 
     def map_rows(self, fn: Callable[[Chunk], Array]) -> Array:
         """Apply `fn` to each chunk and join what it returns along axis 0: one pass."""
-        stretches = self._pass(lambda chunks: list(map(fn, chunks)))
+        stretches = self._pass(lambda chunks: list(map(fn, chunks)), self.chunk_rows())
         parts = list(itertools.chain.from_iterable(stretches))
         return namespace(parts[0]).concat(parts, axis=0)
 
@@ -98,10 +99,12 @@ class Rows(Samples):
         """Apply `fn` to ``y`` or ``Z``, which is one part."""
         return [fn(getattr(self, name))]
 
-    def _pass(self, work: Callable[[Iterator[Chunk]], Sequence[Any]]) -> list[Sequence[Any]]:
+    def _pass(
+        self, work: Callable[[Iterator[Chunk]], Sequence[Any]], rows: int
+    ) -> list[Sequence[Any]]:
         """Give each thread a stretch of the chunks; return what `work` makes of each, in order."""
         self.reads.passes += 1
-        starts, threads = range(0, self.n, self.chunk), self._threads
+        starts, threads = range(0, self.n, rows), self._threads(rows)
         if threads == 1:
             return [work(self._chunks(starts))]
         ends = [len(starts) * t // threads for t in range(threads + 1)]
@@ -110,13 +113,12 @@ class Rows(Samples):
 
     def _chunks(self, starts: range) -> Iterator[Chunk]:
         for start in starts:
-            rows, first = slice(start, min(start + self.chunk, self.n)), self.start + start
-            yield self._chunk(rows, first, self._kept.setdefault(first, []))
+            rows, first = slice(start, min(start + starts.step, self.n)), self.start + start
+            yield self._chunk(rows, first, self._kept.setdefault((first, starts.step), []))
 
-    @property
-    def _threads(self) -> int:
-        """How many threads a pass is worth: no more than there are chunks."""
-        chunks = math.ceil(self.n / self.chunk)
+    def _threads(self, rows: int) -> int:
+        """How many threads a pass in chunks of so many is worth: no more than there are chunks."""
+        chunks = math.ceil(self.n / rows)
         if chunks <= 1 or not is_numpy(self.main) or self.main.nbytes < self._worth_threads:
             return 1
         return min(self.threads.size, chunks)
@@ -126,12 +128,17 @@ class Rows(Samples):
         arrays = self.y is not None and self.y.ndim > 1
         return WORTH_FOR_ARRAYS if arrays else WORTH_THREADS
 
-    def _chunk_rows(self) -> int:
-        """Samples per chunk, such that the chunks are even and evenly many."""
-        row_bytes = 8 * math.prod(self.main.shape[1:]) or 8
-        cached = PROJECTED // (24 * sum(self.main.shape[1:]) or 24)
-        most = min(CHUNK_ROWS, cached, LARGE_CHUNK // row_bytes)
-        rows = max(most, SMALL_CHUNK // row_bytes, 1)
+    def chunk_rows(self, width: int | None = None) -> int:
+        """Samples per chunk, such that the chunks are even and evenly many.
+
+        `width` is how many numbers a pass makes of each: see :meth:`Samples.map_sum`.
+        """
+        if self.chunk is not None:
+            return self.chunk
+        shape = self.main.shape[1:]
+        row_bytes = 8 * math.prod(shape) or 8
+        in_cache = CACHED // (8 * (width or COLUMNS * sum(shape)) or 8)
+        rows = max(min(in_cache, LARGE_CHUNK // row_bytes), SMALL_CHUNK // row_bytes, 1)
         if self.n <= rows and self.n * row_bytes < self._worth_threads:
             return self.n
         pairs = math.ceil(self.n / rows / 2)

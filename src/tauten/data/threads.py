@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from numbers import Integral
 from typing import Any
 
@@ -43,25 +44,50 @@ class Team:
         return self._asked or available_threads()
 
     def map(self, work: Callable[[Any], Any], shares: Iterable[Any]) -> list[Any]:
-        """Do the work on each share, one thread per share; linear algebra keeps to one of them.
+        """Do the work on each share, one after the other by who is free; in the order of shares.
 
-        What numpy does about overflow is each thread's own: these do as the caller does.
+        The caller is one of the threads, so that it need not wait for others to wake, and linear
+        algebra keeps to one. What numpy does about overflow is each thread's own: the others do as
+        the caller does. After an error no more shares are begun.
         """
-        shares, errors = list(shares), np.geterr()
-        if self.size == 1 or len(shares) == 1:
+        shares = list(shares)
+        others = min(self.size, len(shares)) - 1
+        if others < 1:
             return list(map(work, shares))
+        todo, found, caution = deque(enumerate(shares)), [None] * len(shares), np.geterr()
 
-        def share_of_work(share: Any) -> Any:
-            with np.errstate(**errors):
-                return work(share)
+        def next_share() -> tuple[int, Any] | None:
+            with suppress(IndexError):  # there is none left
+                return todo.popleft()
+            return None
+
+        def take_part() -> None:
+            try:
+                for place, share in iter(next_share, None):
+                    found[place] = work(share)
+            except BaseException:
+                todo.clear()
+                raise
+
+        def help_out() -> None:
+            with np.errstate(**caution):
+                take_part()
 
         with BLAS.single():
-            return list(self._pool().map(share_of_work, shares))
+            helpers = [self._pool().submit(help_out) for _ in range(others)]
+            try:
+                take_part()
+            finally:  # who has not begun by now need not; the others end
+                begun = [helper for helper in helpers if not helper.cancel()]
+                errors = [helper.exception() for helper in begun]
+        for error in filter(None, errors):
+            raise error
+        return found
 
     def _pool(self) -> ThreadPoolExecutor:
         """The threads of this process: a fork takes none of its parent's along."""
         if os.getpid() not in self._pools:
-            pool = ThreadPoolExecutor(self.size, thread_name_prefix="tauten")
+            pool = ThreadPoolExecutor(self.size - 1, thread_name_prefix="tauten")
             self._pools[os.getpid()] = pool
         return self._pools[os.getpid()]
 

@@ -72,6 +72,10 @@ class Problem:
         """The work on one chunk."""
         return Kernel(self.loss, self.design, self.robust, self.missing)
 
+    def width(self, theta: Tucker) -> int:
+        """How many numbers a pass makes of a sample: its gradient's, and its response's."""
+        return theta.d_eff + math.prod(self.data.y.shape[1:])
+
     def kernel_at(self, theta: Tucker) -> Kernel:
         """The same with the prior at a point, where there is one."""
         return replace(self.kernel, prior=self.prior(theta)) if self.reduce_bias else self.kernel
@@ -133,7 +137,8 @@ class Problem:
         """Mean of ``J_iᵀ W_i J_i`` over the samples, alone: see :meth:`Kernel.curvature`."""
         kernel = self.kernel_at(theta)
         total, count = self.data.map_sum(
-            lambda c: [*kernel.curvature(kernel.see(theta, c), slope=slope), total_weight(c)]
+            lambda c: [*kernel.curvature(kernel.see(theta, c), slope=slope), total_weight(c)],
+            self.width(theta),
         )
         return self.with_ridge(theta, total / count)
 
@@ -144,7 +149,7 @@ class Problem:
         count by the squares of their weights in the covariance, as a sum of independent terms does.
         """
         kernel = self.kernel_at(theta)
-        sums = self.data.map_sum(lambda c: kernel.scatter(kernel.see(theta, c)))
+        sums = self.data.map_sum(lambda c: kernel.scatter(kernel.see(theta, c)), self.width(theta))
         slope, moment, mean = per_sample(sums)
         if self.ridge:
             mean = mean + self.ridge * ridge_gradient(theta).flat()
@@ -290,7 +295,7 @@ def gradients(
     work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta, _ in each], asked)
     return [
         problem.gradient_from(theta, total, curvature=curved)
-        for (problem, theta, curved), total in zip(each, _each(problems, work), strict=True)
+        for (problem, theta, curved), total in zip(each, _each(problems, thetas, work), strict=True)
     ]
 
 
@@ -310,7 +315,7 @@ def tensor_gradients(
         rows = zip(found, tensors, strict=True)
         return [item for (n, _, *rest), tensor in rows for item in (n, tensor, *rest)]
 
-    totals = zip(problems, thetas, _each(problems, sums), strict=True)
+    totals = zip(problems, thetas, _each(problems, thetas, sums), strict=True)
     return [problem._mean(theta, total) for problem, theta, total in totals]
 
 
@@ -325,17 +330,20 @@ def block_gradients(
         return [item for k, theta, chunk in each for item in k.block_gradient(theta, chunk)]
 
     found = []
-    for problem, theta, total in zip(problems, thetas, _each(problems, sums), strict=True):
+    for problem, theta, total in zip(problems, thetas, _each(problems, thetas, sums), strict=True):
         mean, step = problem._mean(theta, total)
         found.append((theta.with_blocks(theta.split(mean)), step))
     return found
 
 
 def _each(
-    problems: Sequence[Problem], sums: Callable[[list[Chunk]], Sequence[Any]]
+    problems: Sequence[Problem],
+    thetas: Sequence[Tucker],
+    sums: Callable[[list[Chunk]], Sequence[Any]],
 ) -> Iterator[list[Any]]:
     """Sums over the same samples for one problem after the other, from one pass."""
-    totals = problems[0].data.map_sums(sums, [problem.data for problem in problems])
+    width = max(map(Problem.width, problems, thetas))
+    totals = problems[0].data.map_sums(sums, [problem.data for problem in problems], width)
     size = len(totals) // len(problems)
     return (totals[low : low + size] for low in range(0, len(totals), size))
 
