@@ -50,6 +50,12 @@ def fit_tauten(X, y, r):
     return tt.TensorRegressor(rank=(r,) * 3).fit(X, y).coef_
 
 
+def fit_pca(X, y, r):
+    import tauten as tt
+
+    return tt.TensorPCA(rank=(r,) * 3, replicates=True).fit(X).low_rank_
+
+
 def fit_tensorly(X, y, r):
     from tensorly.regression import TuckerRegressor
 

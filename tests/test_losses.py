@@ -172,9 +172,14 @@ class Forgetful(Huber):
         return {"nu": 1.0}
 
 
+class NotQuadratic(Huber):
+    quadratic = True
+
+
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
+        (NotQuadratic(), "value is not half the square of the score, yet it is quadratic"),
         (WrongCurvature(), "curvature is not the derivative of the score"),
         (KinkedScore(), "score is not the derivative of the value"),
         (WrongTail(), "score is not the derivative of the value"),
@@ -245,3 +250,17 @@ def test_classes_lie_along_the_last_axis(rng):
     np.testing.assert_array_equal(y.sum(axis=-1), 1.0)
     p = np.exp(eta) / np.exp(eta).sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(loss.value(eta, y).sum(axis=-1), -np.log((p * y).sum(axis=-1)))
+
+
+def test_a_loss_of_its_own_is_not_quadratic_unless_it_says_so():
+    class Renamed(Squared):
+        domain = "anything"
+
+    class Bent(Squared):
+        def score(self, eta, y):
+            return np.tanh(eta - y)
+
+    assert Squared.quadratic
+    assert Renamed.quadratic
+    assert not Bent.quadratic
+    assert not Huber.quadratic

@@ -1,9 +1,11 @@
 """Medians of many columns at once."""
 
+import warnings
+
 import numpy as np
 import pytest
 
-from tauten._median import medians
+from tauten._median import medians, observed_medians
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 501])
@@ -31,3 +33,15 @@ def test_the_rows_are_left_as_they_were():
 def test_what_is_found_keeps_no_more_than_itself():
     found = medians(np.random.default_rng(0).normal(size=(7, 3)))
     assert (found if found.base is None else found.base).size == 3
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_of_what_is_there_it_is_numpys(n, share):
+    rng = np.random.default_rng(n)
+    rows = rng.normal(size=(n, 4, 30))
+    rows[rng.random(rows.shape) < share] = np.nan
+    rows[:, 0, 0] = np.nan
+    with warnings.catch_warnings(action="ignore"):  # of a column with nothing in it
+        expected = np.nanmedian(rows, axis=0)
+    np.testing.assert_array_equal(observed_medians(rows), expected)

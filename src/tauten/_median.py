@@ -2,7 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
 import numpy as np
+
+STRIPE = 256  # columns at a time: half a megabyte of some hundred rows, so that it stays in cache
+
+
+def by_stripes(
+    fn: Callable[[slice], np.ndarray],
+    columns: int,
+    spread: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]],
+) -> np.ndarray:
+    """What a function finds in some columns at a time, side by side.
+
+    `spread` applies a function to shares of work, as :meth:`tauten.data.Samples.spread` does.
+
+    Examples
+    --------
+    >>> rows = np.arange(600.0).reshape(2, 300)
+    >>> def one_after_the_other(fn, shares):
+    ...     return [fn(share) for share in shares]
+    >>> by_stripes(lambda some: medians(rows[:, some]), 300, one_after_the_other)[-2:]
+    array([448., 449.])
+    """
+    ends = [*range(0, columns, STRIPE), columns]
+    return np.concatenate(spread(fn, [slice(low, high) for low, high in pairwise(ends)]))
 
 
 def medians(rows: np.ndarray) -> np.ndarray:
@@ -23,3 +50,22 @@ def medians(rows: np.ndarray) -> np.ndarray:
     if n % 2 == 0:
         found = (columns[:, :middle].max(axis=1) + found) / 2
     return found.reshape(shape)
+
+
+def observed_medians(rows: np.ndarray) -> np.ndarray:
+    """The same where nan is a missing number: of those that are there, nan if none is.
+
+    Examples
+    --------
+    >>> observed_medians(np.array([[3.0, 1.0], [np.nan, 2.0], [2.0, np.nan], [8.0, np.nan]]))
+    array([3. , 1.5])
+    """
+    n, *shape = rows.shape
+    missing = np.isnan(rows).reshape(n, -1).sum(axis=0)
+    if not missing.any():
+        return medians(rows)
+    columns = rows.reshape(n, -1).T.copy()
+    columns.sort()  # nan comes last
+    there, every = n - missing, np.arange(len(columns))
+    below, above = (columns[every, np.clip(at, 0, n - 1)] for at in ((there - 1) // 2, there // 2))
+    return np.where(there % 2 == 1, above, (below + above) / 2).reshape(shape)

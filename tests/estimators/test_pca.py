@@ -38,6 +38,13 @@ def test_pca_of_one_tensor_is_hooi(shape, rank):
         np.testing.assert_allclose(u.T @ u, np.eye(u.shape[1]), atol=1e-10)
 
 
+@pytest.mark.parametrize("replicates", [False, True])
+def test_data_are_not_copied(replicates, rng):
+    Y = rng.normal(size=(5, 4, 3))
+    data = TensorPCA(rank=1, replicates=replicates)._problem(Y, 0.0).data
+    assert np.shares_memory(data.y, Y)
+
+
 def test_pca_of_replicates_is_hooi_of_their_mean():
     data = make_model("IV", 30, shape=(6, 5, 4), rng=0)
     mine = TensorPCA(1, robust="none", replicates=True).fit(data.y)

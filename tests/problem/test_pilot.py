@@ -109,6 +109,23 @@ def test_scores_and_losses_in_parts(make_theta, rng, sweep, direct, monkeypatch)
         np.testing.assert_allclose(mine, whole, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("direct", [True, False])
+def test_scores_that_are_drawn_are_of_their_own_entries(make_theta, rng, direct, missing):
+    theta = make_theta((4, 3), (2, 2))
+    y = rng.normal(size=(900, 4, 3) if direct else (900, 3))
+    X, design = (None, Direct()) if direct else (rng.normal(size=(900, 4)), Covariate())
+    y[rng.random(y.shape) < missing] = np.nan
+    problem = Problem(Rows(X, y), Squared(), design, missing=missing > 0)
+    every = (theta.full() if direct else X @ theta.full()) - y
+    assert problem.pilot(theta).scores(every.size).shape == every.shape  # they are not too many
+    found = problem.pilot(theta).scores(500)
+    assert 500 * min(1, 20 * (1 - missing)) * 0.5 < len(found) < 600
+    nearest = np.abs(found[:, None] - every[np.isfinite(every)]).min(axis=1)
+    assert nearest.max() < 1e-12
+    assert len(np.unique(found)) > min(50, np.isfinite(every).sum() / 2)
+
+
 def test_curvature_in_parts(make_theta, rng, monkeypatch):
     theta, direction = make_theta((4, 3), (2, 2)), rng.normal(size=(4, 3))
     X = rng.normal(size=(30, 4, 3))

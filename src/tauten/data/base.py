@@ -13,7 +13,7 @@ import numpy as np
 from .._array import Array, like, matrix_of, namespace, take, to_numpy
 from .threads import BLAS
 
-CENTRED = 2**20  # bytes of samples that are centred at a time
+FEW = 2**20  # bytes of samples that are taken at a time
 SAMPLE_SHARE = 4  # a quarter of the memory is for the samples that start and thresholds look at
 
 
@@ -59,7 +59,7 @@ class Chunk:
         for known, norms in self.kept:
             if known is center or _same(known, center):
                 return norms
-        parts = [_norms(rows, center) for rows in _few(self.X)]
+        parts = [_norms(rows, center) for rows in few(self.X)]
         norms = parts[0] if len(parts) == 1 else namespace(self.X).concat(parts)
         self.kept.append((center, norms))
         return norms
@@ -72,9 +72,9 @@ def _same(one: Array | None, other: Array | None) -> bool:
     return bool(namespace(one, other).all(one == other))
 
 
-def _few(X: Array) -> Iterator[Array]:
-    """A few samples at a time, so that centring them makes no copy of them all."""
-    n, rows = X.shape[0], max(1, CENTRED // (8 * math.prod(X.shape[1:]) or 8))
+def few(X: Array) -> Iterator[Array]:
+    """A few samples at a time, so that what is done to them makes no copy of them all."""
+    n, rows = X.shape[0], max(1, FEW // (8 * math.prod(X.shape[1:]) or 8))
     return (X[start : min(start + rows, n), ...] for start in range(0, n, rows))
 
 

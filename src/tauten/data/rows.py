@@ -137,7 +137,8 @@ class Rows(Samples):
             return self.chunk
         shape = self.main.shape[1:]
         row_bytes = 8 * math.prod(shape) or 8
-        in_cache = CACHED // (8 * (width or COLUMNS * sum(shape)) or 8)
+        projected = COLUMNS * sum(shape) + (math.prod(shape) if self.X is None else 0)
+        in_cache = CACHED // (8 * (width or projected) or 8)
         rows = max(min(in_cache, LARGE_CHUNK // row_bytes), SMALL_CHUNK // row_bytes, 1)
         if self.n <= rows and self.n * row_bytes < self._worth_threads:
             return self.n

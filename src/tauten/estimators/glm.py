@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +17,7 @@ from .._checks import (
     check_tensor,
     check_weight,
 )
-from .._median import medians
+from .._median import by_stripes, medians
 from ..data import Samples
 from ..designs import Covariate
 from ..inference import Intervals
@@ -30,7 +29,6 @@ from ..tucker import Affine, Tucker
 from .base import TensorModel, check_fitted_data
 
 CENTER_SIZE = 255  # samples that the centre of X is taken from: near is enough
-CENTER_COLUMNS = 256  # entries at a time: half a megabyte, so that it stays in cache
 
 
 class TensorGLM(TensorModel):
@@ -207,12 +205,11 @@ def _center(data: Samples) -> Array:
     rows = np.linspace(0, n - 1, min(n, CENTER_SIZE)).astype(int)
     weight = None if pilot.weight is None else to_numpy(pilot.weight)[rows]
     entries = matrix_of(pilot.X, 1)
-    ends = [*range(0, entries.shape[1], CENTER_COLUMNS), entries.shape[1]]
 
-    def middle(columns: tuple[int, int]) -> np.ndarray:
-        return _median(to_numpy(take(entries[:, slice(*columns)], rows)), weight)
+    def middle(columns: slice) -> np.ndarray:
+        return _median(to_numpy(take(entries[:, columns], rows)), weight)
 
-    return data.like(np.concatenate(data.spread(middle, list(pairwise(ends)))).reshape(shape))
+    return data.like(by_stripes(middle, entries.shape[1], data.spread).reshape(shape))
 
 
 def _median(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

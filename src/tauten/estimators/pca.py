@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._array import Array, namespace
 from .._checks import check_generator, check_tensor
 from .._labels import Labels
+from ..data.base import few
 from ..designs import Direct
 from ..inference import Intervals
 from ..init.decomposition import noise_location
@@ -120,8 +121,9 @@ class TensorPCA(TransformerMixin, TensorModel):
     def _problem(self, Y: Any, offset: float) -> Problem:
         """Check the data and put them together with the loss and the robustifier."""
         if self.offset or not self.replicates:  # one tensor, or one to be shifted: in memory
-            Y = check_tensor("Y", Y, missing=True, min_ndim=2 if self.replicates else 1) - offset
+            Y = check_tensor("Y", Y, missing=True, min_ndim=2 if self.replicates else 1)
             Y = Y if self.replicates else Y[None]
+            Y = Y - offset if offset else Y
         else:
             Y = check_tensor("Y", Y, missing=True, min_ndim=2, anywhere=True)
         data = self._gather(None, Y)
@@ -246,4 +248,4 @@ class TensorPCA(TransformerMixin, TensorModel):
 
 def _count_missing(y: Array) -> int:
     xp = namespace(y)
-    return int(xp.count_nonzero(xp.isnan(y)))
+    return sum(int(xp.count_nonzero(xp.isnan(rows))) for rows in few(y))

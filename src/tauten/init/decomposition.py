@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._array import Array, namespace, ratio, to_numpy
+from .._array import Array, matrix_of, namespace, ratio, to_numpy
+from .._median import by_stripes, observed_medians
 from ..data import Rows
 from ..problem import PILOT_SIZE, Problem
 from ..robust import Huber, PseudoHuber
@@ -35,11 +36,15 @@ def decompose(
     True
     """
     Y = to_numpy(problem.data.sample(PILOT_SIZE).y)
-    observed = np.isfinite(Y)
     if Y.shape[0] >= 3:
-        seen = observed.any(axis=0)
-        average = np.where(seen, np.nanmedian(np.where(seen, Y, 0.0), axis=0), 0.0)
+        rows = matrix_of(Y, 1)
+        middle = by_stripes(
+            lambda some: observed_medians(rows[:, some]), rows.shape[1], problem.data.spread
+        )
+        seen = np.isfinite(middle)
+        average = np.where(seen, middle, 0.0).reshape(Y.shape[1:])
         return hooi(problem.data.like(average / max(seen.mean(), 1e-300)), rank)
+    observed = np.isfinite(Y)
     if observed.all():
         plain = hosvd(problem.data.like(Y.mean(axis=0)), rank)
         rounding = np.finfo(Y.dtype).eps ** 0.5 * np.linalg.norm(Y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ class Loss(Registered):
         The responses it takes, in words for error messages.
     residual : bool
         Whether ℓ depends on ``η - y`` alone, so that a sample and its response scale together.
+    quadratic : bool
+        Whether ℓ is half the square of its score, so that it need not be worked out apart.
     classes : bool
         Whether responses are class labels.
     one_hot : bool
@@ -40,8 +42,15 @@ class Loss(Registered):
 
     domain: ClassVar[str] = "real numbers"
     residual: ClassVar[bool] = False
+    quadratic: ClassVar[bool] = False
     classes: ClassVar[bool] = False
     one_hot: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """A subclass with a value or a score of its own is not quadratic unless it says so."""
+        super().__init_subclass__(**kwargs)
+        if vars(cls).keys() & {"value", "score"} and "quadratic" not in vars(cls):
+            cls.quadratic = False
 
     def value(self, eta: Array, y: Array) -> Array:
         """``ℓ(η, y)``."""

@@ -18,7 +18,7 @@ class Squared(Loss, name="squared"):
     array([ 1., -3.])
     """
 
-    residual = True
+    residual = quadratic = True
 
     def value(self, eta: Array, y: Array) -> Array:
         """``½ (η - y)²``."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._array import Array, column, namespace, quiet, to_numpy
+from .._array import Array, column, matrix_of, namespace, quiet, to_numpy
 from .._lazy import lazy
 from ..data import Chunk
 from ..data.base import add_up
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 PILOT_SIZE = 2000  # samples that thresholds are chosen from; their quantiles are then good to 2%
 PART_SIZE = 500  # of them at a time: gradients of a few hundred parameters are then in cache
 ROUNDING = 1e-10
+FEWEST_SEEN = 0.05  # share of observed entries below which fewer of them are drawn
 
 
 class PilotFit:
@@ -75,9 +77,12 @@ class PilotFit:
         found = self._problem.data.spread(fn, [self._chunk] if self.direct else self._parts)
         return found[0] if len(found) == 1 else namespace(*found).concat(found, axis=0)
 
-    def scores(self) -> np.ndarray:
-        """Scores of the samples, nan where the response is missing."""
-        return to_numpy(self._plain.loss.score(self._eta, self._chunk.y))
+    def scores(self, most: int | None = None) -> np.ndarray:
+        """Scores of the samples, nan where the response is missing: see :meth:`Pilot.scores`."""
+        loss, eta, y = self._plain.loss, self._eta, self._chunk.y
+        if most is not None and self.residual and math.prod(y.shape) > most:
+            eta, y = _drawn(eta, y, most)
+        return to_numpy(loss.score(eta, y))
 
     def values(self) -> np.ndarray:
         """Losses of the samples, summed over the entries of a response."""
@@ -124,6 +129,25 @@ class PilotFit:
         if self.direct:
             raise ValueError("shrinking covariates needs covariates: PCA has none")
         return to_numpy(self._chunk.norms(self._plain.design.center))
+
+
+def _drawn(eta: Array, y: Array, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Predictors and observed responses, about so many; in PCA one row of predictors serves all.
+
+    Drawn, not strided: a stride may meet one entry of a response only.
+    """
+    predictors, responses = (to_numpy(matrix_of(a, 1)) for a in (eta, y))
+    rng = np.random.default_rng(0)
+
+    def draw(count: int) -> tuple[np.ndarray, np.ndarray]:
+        return np.divmod(rng.integers(responses.size, size=count), responses.shape[1])
+
+    places = draw(size)
+    share = np.mean(np.isfinite(responses[places]))
+    if share < 1:  # more, for those that are missing
+        places = draw(int(size / max(share, FEWEST_SEEN)))
+    rows, columns = (place[np.isfinite(responses[places])] for place in places)
+    return predictors[rows % len(predictors), columns], responses[rows, columns]
 
 
 def _same_but_for_signs(one: Tucker, other: Tucker) -> bool:

@@ -164,7 +164,7 @@ class Problem:
             weight = weighted(kernel.weight(view, kernel.score(view)), chunk)
             return [namespace(weight).sum(weight, axis=0), total_weight(chunk)]
 
-        total, count = self.data.map_sum(sums)
+        total, count = self.data.map_sum(sums, self.width(theta))
         return total / count
 
     def curvature_map(

@@ -95,6 +95,14 @@ class Kernel:
         """Loss of each response entry; zero where it is missing."""
         return self._counted(self.loss.value(view.eta, view.y), view)
 
+    def totals(self, seen: Seen) -> Array:
+        """Loss of each sample, over all entries of its response."""
+        if self.loss.quadratic:  # no array of the size of the responses
+            rows = matrix_of(seen.score, 1)
+            return namespace(rows).vecdot(rows, rows) / 2
+        rows = matrix_of(self.value(seen.line), 1)
+        return namespace(rows).sum(rows, axis=1)
+
     def score(self, view: View) -> Array:
         """Score of each sample before it is bent; zero where the response is missing."""
         score = self.loss.score(view.eta, view.y)
@@ -103,6 +111,8 @@ class Kernel:
     def weight(self, view: View, score: Array, bent: Array | None = None) -> Array:
         """Curvature to step with at each response entry, times what bending left of its score."""
         bent = self.robust.score(score) if bent is None else bent
+        if self.loss.quadratic:
+            return self._observed(share_of(bent, score), view.y)
         if self.loss.residual:
             return self._counted(self.loss.residual_weight(bent, view.eta, view.y), view)
         weight = self._safe_curvature(view)
@@ -118,9 +128,8 @@ class Kernel:
     def gradient(self, seen: Seen) -> list[Any]:
         """Sums over a chunk: value, samples per block, changed entries, then the gradients."""
         members = self._members(seen.line.chunk)
-        value = members @ matrix_of(self.value(seen.line), 1)
         count = namespace(members).sum(members, axis=1)
-        return [value, count, np.asarray(seen.changed), members @ seen.cut]
+        return [members @ self.totals(seen), count, np.asarray(seen.changed), members @ seen.cut]
 
     def kept_score(self, seen: Seen) -> Array:
         """Bent scores, weighted, of samples as far as they are kept: see :attr:`Gradient.tensor`.

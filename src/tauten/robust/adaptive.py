@@ -15,7 +15,7 @@ from .base import Pilot, Robustifier, required
 from .cauchy import Cauchy
 from .huber import Huber
 from .shrink import Shrink
-from .thresholds import gentlest, robust_scale, sandwich
+from .thresholds import MAD, gentlest, robust_scale, sandwich
 from .truncate import Truncate
 
 # Candidate thresholds in robust standard deviations, from the most to the least cutting.
@@ -98,7 +98,9 @@ class Adaptive(Robustifier, name="auto"):
         if not is_word(self.nu, "auto"):
             return Huber(self.nu).calibrate(pilot)
         pilot = required(pilot)
-        return choose_bend(pilot.scores()) if pilot.residual else Huber(np.inf).calibrate()
+        return (
+            choose_bend(pilot.scores(MOST_SCORES)) if pilot.residual else Huber(np.inf).calibrate()
+        )
 
     def _with_tau(self, tau: Any) -> Self:
         return self._with(self._bend, Truncate(tau).calibrate())
@@ -153,7 +155,7 @@ def choose_bend(scores: np.ndarray) -> Huber:
     bends = [
         family(factor * scale).calibrate() for family, factors in FACTORS for factor in factors
     ]
-    fits = [location_variance(bend.score, scores) for bend in bends]
+    fits = [location_variance(bend.score, scores, scale / MAD) for bend in bends]
     variances = [variance for variance, _ in fits]
     best = int(np.argmin(variances))
     # Bend only if that beats least squares beyond doubt: two standard errors of the log ratio.
@@ -163,22 +165,27 @@ def choose_bend(scores: np.ndarray) -> Huber:
     return gentlest(bends, variances, 1 + SLACK / np.sqrt(scores.size))
 
 
-def slopes_of(bend: Callable[[Array], Array], scores: np.ndarray) -> np.ndarray:
-    """Derivative of a bend at each score; taken as one where most are zero, and tell no scale."""
-    h = 1e-4 * np.median(np.abs(scores))
+def slopes_of(
+    bend: Callable[[Array], Array], scores: np.ndarray, typical: float | None = None
+) -> np.ndarray:
+    """Derivative of a bend at each score; taken as one where most are zero, and tell no scale.
+
+    `typical` is the median of their sizes, if it is known.
+    """
+    h = 1e-4 * (np.median(np.abs(scores)) if typical is None else typical)
     if h == 0:
         return np.ones_like(scores)
     return np.asarray(bend(scores + h) - bend(scores - h)) / (2 * h)
 
 
 def location_variance(
-    bend: Callable[[Array], Array], scores: np.ndarray
+    bend: Callable[[Array], Array], scores: np.ndarray, typical: float | None = None
 ) -> tuple[float, np.ndarray]:
     """``mean ψ² / (mean ψ')²``, the variance of the location that ψ estimates.
 
-    Returned with each score's influence on its logarithm.
+    Returned with each score's influence on its logarithm. For `typical` see :func:`slopes_of`.
     """
-    squares, slopes = bend(scores) ** 2, slopes_of(bend, scores)
+    squares, slopes = bend(scores) ** 2, slopes_of(bend, scores, typical)
     if not np.mean(slopes) > 0:
         return np.inf, np.zeros_like(scores)
     influence = squares / np.mean(squares) - 2 * slopes / np.mean(slopes)

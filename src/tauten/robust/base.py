@@ -25,8 +25,11 @@ class Pilot(Protocol):
     classes: bool  # whether it is one of classes
     direct: bool  # whether A is seen directly, as in PCA
 
-    def scores(self) -> np.ndarray:
-        """Scores ``∂ℓ/∂η`` of (some of) the samples; nan where a response is missing."""
+    def scores(self, most: int | None = None) -> np.ndarray:
+        """Scores ``∂ℓ/∂η`` of (some of) the samples; nan where a response is missing.
+
+        Where the loss is one of the residual, more than `most` may be as many, drawn and observed.
+        """
 
     def gradients(self, bend: Callable[[Array], Array] | None = None) -> list[np.ndarray]:
         """Per-sample partial gradients, block by block, from scores bent by `bend`."""
