@@ -11,21 +11,23 @@ import numpy as np
 STRIPE = 256  # columns at a time: half a megabyte of some hundred rows, so that it stays in cache
 
 
+def _in_turn(fn: Callable[[Any], Any], shares: Sequence[Any]) -> list[Any]:
+    return list(map(fn, shares))
+
+
 def by_stripes(
     fn: Callable[[slice], np.ndarray],
     columns: int,
-    spread: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]],
+    spread: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]] = _in_turn,
 ) -> np.ndarray:
     """What a function finds in some columns at a time, side by side.
 
-    `spread` applies a function to shares of work, as :meth:`tauten.data.Samples.spread` does.
+    `spread` applies a function to shares of work: see :meth:`tauten.data.Samples.spread`.
 
     Examples
     --------
     >>> rows = np.arange(600.0).reshape(2, 300)
-    >>> def one_after_the_other(fn, shares):
-    ...     return [fn(share) for share in shares]
-    >>> by_stripes(lambda some: medians(rows[:, some]), 300, one_after_the_other)[-2:]
+    >>> by_stripes(lambda some: medians(rows[:, some]), 300)[-2:]
     array([448., 449.])
     """
     ends = [*range(0, columns, STRIPE), columns]

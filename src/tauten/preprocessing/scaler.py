@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Self
@@ -12,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .._checks import check_samples, check_tensor
 from .._labels import is_labelled
+from .._median import by_stripes, observed_medians
 from ..robust.thresholds import MAD
 from .base import TensorTransformer
 
@@ -122,9 +124,11 @@ def _shared_axes(per: Any, ndim: int) -> tuple[int, ...]:
 
 def _median(values: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """Median of what is not missing; nan where nothing is left."""
-    empty = np.isnan(values).all(axis=axes, keepdims=True)
-    median = np.nanmedian(np.where(empty, 0, values), axis=axes, keepdims=True)
-    return np.where(empty, np.nan, median).astype(values.dtype, copy=False)
+    kept = [axis for axis in range(values.ndim) if axis not in axes]
+    shape = [1 if axis in axes else size for axis, size in enumerate(values.shape)]
+    rows = values.transpose(*axes, *kept).reshape(-1, math.prod(shape))
+    middle = by_stripes(lambda some: observed_medians(rows[:, some]), rows.shape[1])
+    return middle.reshape(shape)
 
 
 def _spread(deviations: np.ndarray, axes: tuple[int, ...], center: np.ndarray) -> np.ndarray:
@@ -136,6 +140,7 @@ def _spread(deviations: np.ndarray, axes: tuple[int, ...], center: np.ndarray) -
     limits = np.finfo(sizes.dtype)
     sizes[sizes <= 8 * limits.eps * np.abs(center) + limits.tiny] = 0
     spread = _median(sizes, axes)
-    others = _median(np.where(sizes > 0, sizes, np.nan), axes)
-    spread = MAD * np.where(spread > 0, spread, others)
-    return np.where(np.isnan(spread), 1, spread).astype(sizes.dtype, copy=False)
+    if not np.all(spread > 0):
+        others = _median(np.where(sizes > 0, sizes, np.nan), axes)
+        spread = np.where(spread > 0, spread, others)
+    return np.where(np.isnan(spread), 1, MAD * spread).astype(sizes.dtype, copy=False)

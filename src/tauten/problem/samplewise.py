@@ -259,7 +259,7 @@ class Kernel:
         if not self.missing:
             return entries
         xp = namespace(y)
-        return xp.where(xp.isnan(y), xp.zeros_like(entries), entries)
+        return xp.where(xp.isnan(y), like(0.0, entries), entries)
 
     def _members(self, chunk: Chunk) -> Array:
         """Weights (n_blocks_, n) of the samples in the blocks: sample i is in i mod n_blocks_."""
