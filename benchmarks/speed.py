@@ -144,11 +144,13 @@ def scaling(seconds):
         "twice the threads": (2000, 20, 2, 2),
     }
     passes = [gradient(*case) for case in (base, *changes.values())]
+    X = rng.normal(size=(2000, 20, 20, 20))
     with BLAS.single():  # as in a fit
-        times = fastest(passes, 4 * seconds)
-    return [
+        *times, read, shared = fastest([*passes, reader(X, 1), reader(X, 2)], 5 * seconds)
+    rows = [
         {"change": name, "time": t / times[0]} for name, t in zip(changes, times[1:], strict=True)
     ]
+    return [*rows, {"change": "twice the threads, reading alone", "time": shared / read}]
 
 
 RUNS = {"tensorly": 5}  # its start is random, and its time with it; others are run three times

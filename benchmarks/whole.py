@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PLAIN = "import tauten.kernels.compiled as compiled\ncompiled.serves = lambda X: False\n"
+PLAIN = "import tauten.kernels.compiled as compiled\ncompiled.serves = lambda *_: False\n"
 TESTS = "import pytest\npytest.main(['-q', '-n0', '-p', 'no:cacheprovider', 'tests'])\n"
 EXPERIMENT = """
 from tauten.experiments import reproduce

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._array import Array, matrix_of, namespace, ratio, to_numpy
-from .._median import by_stripes, observed_medians
+from .._array import Array, namespace, ratio, to_numpy
 from ..data import Rows
 from ..problem import PILOT_SIZE, Problem
 from ..robust import Huber, PseudoHuber
@@ -37,12 +36,8 @@ def decompose(
     """
     Y = to_numpy(problem.data.sample(PILOT_SIZE).y)
     if Y.shape[0] >= 3:
-        rows = matrix_of(Y, 1)
-        middle = by_stripes(
-            lambda some: observed_medians(rows[:, some]), rows.shape[1], problem.data.spread
-        )
-        seen = np.isfinite(middle)
-        average = np.where(seen, middle, 0.0).reshape(Y.shape[1:])
+        seen = np.isfinite(problem.middle)
+        average = np.where(seen, problem.middle, 0.0)
         return hooi(problem.data.like(average / max(seen.mean(), 1e-300)), rank)
     observed = np.isfinite(Y)
     if observed.all():

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .._array import Array, column, inverse_root, like, namespace, ratio, to_numpy
+from .._array import Array, column, inverse_root, like, matrix_of, namespace, ratio, to_numpy
 from .._lazy import lazy
 from .._log import tell, thresholds
+from .._median import by_stripes, observed_medians
 from ..data import Chunk, Samples
 from ..designs import Covariate, Direct
 from ..jeffreys import Jeffreys
@@ -204,6 +205,16 @@ class Problem:
         if self.data.X is None:
             return []
         return mode_spreads(self.data.sample(PILOT_SIZE), self.design.center)
+
+    @lazy
+    def middle(self) -> np.ndarray:
+        """Entrywise median of (some of) the responses; nan where none was observed."""
+        y = to_numpy(self.data.sample(PILOT_SIZE).y)
+        rows = matrix_of(y, 1)
+        found = by_stripes(
+            lambda some: observed_medians(rows[:, some]), rows.shape[1], self.data.spread
+        )
+        return found.reshape(y.shape[1:])
 
     @lazy
     def gram(self) -> Array:

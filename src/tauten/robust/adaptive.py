@@ -15,7 +15,7 @@ from .base import Pilot, Robustifier, required
 from .cauchy import Cauchy
 from .huber import Huber
 from .shrink import Shrink
-from .thresholds import MAD, gentlest, robust_scale, sandwich
+from .thresholds import MAD, MOST_SCORES, gentlest, robust_scale, sandwich
 from .truncate import Truncate
 
 # Candidate thresholds in robust standard deviations, from the most to the least cutting.
@@ -27,7 +27,6 @@ FACTORS = (
 # A gentler bend is preferred while its estimated variance is within 2/√n of the best, relatively:
 # about what n scores can tell.
 SLACK = 2.0
-MOST_SCORES = 200_000  # that a bend is chosen from: their variance is then good to half a per cent
 
 
 class Adaptive(Robustifier, name="auto"):

@@ -10,7 +10,7 @@ import numpy as np
 from .._array import Array, clip
 from ..registry import is_word
 from .base import Pilot, Robustifier, positive, required
-from .thresholds import robust_scale
+from .thresholds import MOST_SCORES, robust_scale
 
 
 class Huber(Robustifier, name="huber"):
@@ -62,4 +62,4 @@ class Huber(Robustifier, name="huber"):
 
 def score_scale(pilot: Pilot) -> float:
     """Return the robust standard deviation of the pilot's scores; inf if most are zero."""
-    return robust_scale(pilot.scores()) or np.inf
+    return robust_scale(pilot.scores(MOST_SCORES)) or np.inf

@@ -24,6 +24,7 @@ FACTORS = (2.0, 4.0, 8.0, 16.0, 32.0, 100.0)
 # A gentler threshold is preferred while it costs no more than this in estimated error: the
 # estimates are noisy, and a cut that is not needed loses good samples.
 SLACK = 1.05
+MOST_SCORES = 200_000  # that scales and bends come of: variances are then good to half a per cent
 FEWEST = 10  # fewer samples (PCA of one tensor) tell no scale
 
 

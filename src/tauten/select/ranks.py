@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
-from typing import Any
+from itertools import chain, combinations, product
 
 import numpy as np
 
@@ -159,26 +158,25 @@ class _Bic:
         self._n = int(np.count_nonzero(self._seen))
         self._rough: dict[Rank, Fit] = {}
         self._scales: dict[Rank, float] = {}
-        self._fits: dict[Rank, np.ndarray] = {}
+        self._losses: dict[Rank, float] = {}
         self._bend: Huber | None = None
 
     def fit(self, ranks: Sequence[Rank]) -> None:
         """Fit those ranks that are not yet, together.
 
-        Before there is a bend, it is the robust scale of their residuals that is kept; then the
-        residuals of the fits with the bend. For losses of no residual it is the losses.
+        Before there is a bend, it is the robust scale of their residuals that is kept; then what
+        they lose with the bend.
         """
         if new := [rank for rank in ranks if rank not in self._rough]:
             fits = _rough_fits([self._problem] * len(new), new)
             self._rough |= zip(new, fits, strict=True)
-        kept: dict[Rank, Any] = self._scales if self._unbent else self._fits
+        kept = self._scales if self._unbent else self._losses
         if not (new := [rank for rank in ranks if rank not in kept]):
             return
         fits = [self._rough[rank] for rank in new]
         if self._bend is not None:
             fits = _bent_fits(fits, [self._bend] * len(fits))
-        entries = self._entries(fits)
-        found = map(robust_scale, entries) if self._unbent else entries
+        found = map(robust_scale if self._unbent else self._loss, self._entries(fits))
         kept |= zip(new, found, strict=True)
 
     @property
@@ -191,15 +189,15 @@ class _Bic:
             return
         self.fit([rank])
         (residuals,) = self._entries([self._rough[rank]])
-        self._bend, self._fits = choose_bend(residuals), {}
-        self.fit([rank])
-        residuals = self._fits[rank]
+        self._bend = choose_bend(residuals)
+        (residuals,) = self._entries(_bent_fits([self._rough[rank]], [self._bend]))
         # What the fit has taken out of its residuals is taken out of all of them.
         left = max(self._n - degrees_of_freedom(self._shape, rank), 1)
         self._share = math.sqrt(left / self._n)
         slope = np.mean(slopes_of(self._bend.score, residuals))
         # None where nothing is left to explain.
         self._efficiency = float(np.mean(self._bend.score(residuals) ** 2) / slope) or 1.0
+        self._losses = {rank: self._loss(residuals)}
 
     def alone(self, rank: Rank) -> float:
         """``N log s²`` of the residuals' own robust scale, or the deviance, and the penalty."""
@@ -210,10 +208,12 @@ class _Bic:
 
     def of(self, rank: Rank) -> float:
         """Twice the bend's loss, or the deviance, and the penalty."""
-        entries = self._fits[rank]
+        return self._losses[rank] + self._penalty(rank)
+
+    def _loss(self, entries: np.ndarray) -> float:
         if self._bend is not None:
             entries = self._bend.value(self._share * entries) / self._efficiency
-        return 2 * float(np.sum(entries)) + self._penalty(rank)
+        return 2 * float(np.sum(entries))
 
     def choose(self, best: Rank, tried: Sequence[Rank]) -> Rank:
         """The best: the penalty has counted the parameters."""
@@ -222,10 +222,15 @@ class _Bic:
     def _penalty(self, rank: Rank) -> float:
         return degrees_of_freedom(self._shape, rank) * math.log(self._n)
 
-    def _entries(self, fits: Sequence[Fit]) -> list[np.ndarray]:
-        """Residuals of fits, or their losses, in one pass."""
+    def _entries(self, fits: Sequence[Fit]) -> Iterator[np.ndarray]:
+        """Residuals of fits, or their losses, in one pass; in PCA one after the other.
+
+        There they are as large as the data.
+        """
         entries = scores if self._problem.loss.residual else values
-        return [found[self._seen] for found in entries(*zip(*fits, strict=True))]
+        batches = [fits] if self._problem.data.X is not None else [[fit] for fit in fits]
+        for found in chain.from_iterable(entries(*zip(*batch, strict=True)) for batch in batches):
+            yield found.ravel() if self._n == found.size else found[self._seen]
 
 
 def _seen(problem: Problem) -> np.ndarray:
