@@ -223,6 +223,8 @@ def test_products_of_pairs_do_not_depend_on_the_layout(fastest, batches, rng):
     every = np.asarray(expected)
     beside = [every.reshape(5, 6), every[:, 1:, :1].reshape(5, 2)]
     np.testing.assert_allclose(both, np.hstack(beside), rtol=1e-13)
+    mixed = _array.flat_pair_products([(left.astype("f4"), right.astype("f4")), (left, right)])
+    assert mixed.dtype == np.float64
 
 
 @pytest.mark.parametrize("otherwise", [1.0, np.array([7.0, 8.0, 9.0])])

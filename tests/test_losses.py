@@ -260,7 +260,21 @@ def test_a_loss_of_its_own_is_not_quadratic_unless_it_says_so():
         def score(self, eta, y):
             return np.tanh(eta - y)
 
+    class Mixin:
+        def value(self, eta, y):
+            return np.abs(eta - y)
+
+    class Mixed(Mixin, Squared):
+        pass
+
+    class Steep(Squared):
+        def residual_weight(self, score, eta, y):
+            return 5 * np.ones_like(eta - y)
+
+    class OfLabels(Squared):
+        residual = False
+
     assert Squared.quadratic
     assert Renamed.quadratic
-    assert not Bent.quadratic
-    assert not Huber.quadratic
+    for other in (Huber, Bent, Mixed, Steep, OfLabels):
+        assert not other.quadratic

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tauten._median import medians, observed_medians
+from tauten._median import STRIPE, by_stripes, medians, observed_medians
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 501])
@@ -45,3 +45,12 @@ def test_of_what_is_there_it_is_numpys(n, share):
     with warnings.catch_warnings(action="ignore"):  # of a column with nothing in it
         expected = np.nanmedian(rows, axis=0)
     np.testing.assert_array_equal(observed_medians(rows), expected)
+
+
+@pytest.mark.parametrize("columns", [1, STRIPE, STRIPE + 1, 3 * STRIPE])
+def test_stripes_are_put_side_by_side(columns):
+    rng = np.random.default_rng(columns)
+    rows = rng.normal(size=(9, columns))
+    rows[0, rng.random(columns) < 0.3] = np.nan
+    found = by_stripes(lambda some: observed_medians(rows[:, some]), columns)
+    np.testing.assert_array_equal(found, np.nanmedian(rows, axis=0))

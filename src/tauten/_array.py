@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from itertools import accumulate
+from itertools import accumulate, chain
 from types import ModuleType
 from typing import Any
 
@@ -107,7 +107,7 @@ def flat_pair_products(pairs: Sequence[tuple[Array, Array]]) -> Array:
     if not all(_run_along_samples(*pair) for pair in pairs):
         return flat(pair_products(*pair) for pair in pairs)
     sizes, n = [left.shape[1] * right.shape[1] for left, right in pairs], pairs[0][0].shape[0]
-    rows = np.empty((sum(sizes), n), np.result_type(*pairs[0]))
+    rows = np.empty((sum(sizes), n), np.result_type(*chain.from_iterable(pairs)))
     for (left, right), end, size in zip(pairs, accumulate(sizes), sizes, strict=True):
         place = rows[end - size : end].reshape(left.shape[1], right.shape[1], n)
         pair_products(left, right, out=place.transpose(2, 0, 1))

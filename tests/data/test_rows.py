@@ -1,6 +1,10 @@
 """Passes over the samples: chunks, threads, and what they share with linear algebra."""
 
+import contextlib
+import gc
 import threading
+import time
+import weakref
 
 import joblib
 import numpy as np
@@ -102,6 +106,55 @@ def test_no_share_is_begun_after_an_error():
     assert team.map(abs, [-1, -2, -3]) == [1, 2, 3]
 
 
+def test_work_may_be_shared_within_work():
+    team = threads.Team(2)
+
+    def outer(share):
+        return sum(team.map(lambda one: share * one, range(4)))
+
+    assert team.map(outer, range(5)) == [0, 6, 12, 18, 24]
+
+
+def test_nobody_works_on_where_helpers_cannot_be_found(monkeypatch):
+    team, done = threads.Team(3), []
+    pool = team._pool()
+    submit, asked = pool.submit, []
+
+    def second_fails(work):
+        asked.append(work)
+        if len(asked) == 2:
+            raise RuntimeError("can't start new thread")
+        return submit(work)
+
+    monkeypatch.setattr(pool, "submit", second_fails)
+    with pytest.raises(RuntimeError, match="can't start"):
+        team.map(lambda share: time.sleep(0.05) or done.append(share), range(40))
+    count = len(done)
+    assert count < 40
+    time.sleep(0.2)
+    assert len(done) == count
+
+
+def test_an_error_does_not_keep_samples_alive():
+    class Sample:
+        pass
+
+    left = []
+
+    def fail(share):
+        sample = Sample()
+        left.append(weakref.ref(sample))
+        raise ValueError("no")
+
+    gc.disable()
+    try:
+        with contextlib.suppress(ValueError):
+            threads.Team(2).map(fail, range(2))
+        assert [ref() for ref in left] == [None] * len(left)
+    finally:
+        gc.enable()
+
+
 def test_arrays_as_responses_are_worth_threads_earlier():
     X, here = np.zeros((1500, 900)), threading.current_thread()  # ten megabytes
 
@@ -178,6 +231,13 @@ def test_chunks_are_even(n, shape, width, expected):
     assert sizes[0] == expected
     assert sum(sizes) == n
     assert sizes[0] - sizes[-1] < len(sizes)
+
+
+def test_chunks_of_large_responses_are_small():
+    sizes = []
+    rows = Rows(np.zeros((4000, 3)), np.broadcast_to(0.0, (4000, 40, 40)), threads=1)
+    rows.map_sum(lambda chunk: (sizes.append(len(chunk.y)) or 0,), 1700)
+    assert sizes == [1000] * 4
 
 
 def test_norms_are_kept_for_chunks_of_each_size(monkeypatch, rng):

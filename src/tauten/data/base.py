@@ -174,8 +174,11 @@ class Samples:
         start, weights = self.start, [data.weight for data in weighings]
         return self.map_sum(lambda chunk: fn([chunk.weighted(w, start) for w in weights]), width)
 
-    def map_rows(self, fn: Callable[[Chunk], Array]) -> Array:
-        """Apply `fn` to each chunk and join what it returns along axis 0: one pass."""
+    def map_rows(self, fn: Callable[[Chunk], Array], width: int | None = None) -> Array:
+        """Apply `fn` to each chunk and join what it returns along axis 0: one pass.
+
+        For `width` see :meth:`map_sum`; passes of the same share the norms that chunks keep.
+        """
         raise NotImplementedError
 
     def each(self, name: str, fn: Callable[[Array], Any]) -> list[Any]:

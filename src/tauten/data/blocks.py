@@ -168,7 +168,7 @@ class Blocks(Samples):
         found = places(self._blocks) if self.keep else []
         return [None] * len(self.sizes) if None in found or not found else found
 
-    def map_rows(self, fn: Callable[[Chunk], Array]) -> Any:
+    def map_rows(self, fn: Callable[[Chunk], Array], width: int | None = None) -> Any:
         """Apply `fn` to each chunk and join what it returns along axis 0: a dask array."""
         import dask.array as da
 
@@ -178,7 +178,7 @@ class Blocks(Samples):
         parts = zip(self.sizes, self._blocks, self._holders(), strict=True)
         blocks = [
             da.from_delayed(
-                task("rows", i, holder)(_rows)(work, block),
+                task("rows", i, holder)(_rows)(work, width, block),
                 (size, *like.shape[1:]),
                 dtype=like.dtype,
             )
@@ -247,9 +247,9 @@ def _sums(work: Work, count: int, width: int | None, *blocks: Rows) -> list[Any]
         return add_up(sums)
 
 
-def _rows(work: Work, rows: Rows) -> Array:
+def _rows(work: Work, width: int | None, rows: Rows) -> Array:
     with BLAS.single(), quiet():
-        return rows.map_rows(work.fn)
+        return rows.map_rows(work.fn, width)
 
 
 def _each(work: Work, rows: Rows, name: str) -> Any:

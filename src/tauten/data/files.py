@@ -104,10 +104,10 @@ class Files(Samples):
         work = self._checking(fn)
         return add_up(rows.map_sum(work, width) for rows in self._slabs())
 
-    def map_rows(self, fn: Callable[[Chunk], Array]) -> np.ndarray:
+    def map_rows(self, fn: Callable[[Chunk], Array], width: int | None = None) -> np.ndarray:
         """Apply `fn` to each chunk and join what it returns along axis 0: one pass."""
         work = self._checking(fn)
-        return np.concatenate([rows.map_rows(work) for rows in self._slabs()])
+        return np.concatenate([rows.map_rows(work, width) for rows in self._slabs()])
 
     def _checking(self, fn: Callable[[Chunk], Any]) -> Callable[[Chunk], Any]:
         """The function, which in the first pass makes sure that its samples are finite."""

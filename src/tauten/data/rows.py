@@ -15,10 +15,9 @@ from .base import Chunk, Samples, add_up
 from .memory import keep_memory
 from .threads import Team
 
-# Bytes that are made of the samples of a chunk: what is done to them is then done in cache. But X
-# has so many bytes in it at least, as calls of numpy should take less time than reading, and at
-# most.
-CACHED = 2**20
+CACHED = 2**20  # bytes that are made of a chunk: what is done to them is then done in cache
+# Bytes of the samples of a chunk, at least, as calls of numpy should take less time than reading
+# them; and at most.
 SMALL_CHUNK, LARGE_CHUNK = 13_000_000, 2**26
 COLUMNS = 3  # of the factors, where nothing is said
 # Bytes of X from which more threads than one pay; where responses are arrays there is more to do.
@@ -65,7 +64,7 @@ class Rows(Samples):
     ) -> None:
         super().__init__(X, y, Z, weight)
         keep_memory()
-        self.chunk = chunk
+        self.chunk = chunk or None
         self.threads = Team.of(threads)
         self.start = start
         self._kept: Kept = {} if kept is None else kept
@@ -89,9 +88,9 @@ class Rows(Samples):
         """Apply `fn` to each chunk and add up what it returns, item by item: one pass."""
         return add_up(self._pass(lambda chunks: add_up(map(fn, chunks)), self.chunk_rows(width)))
 
-    def map_rows(self, fn: Callable[[Chunk], Array]) -> Array:
+    def map_rows(self, fn: Callable[[Chunk], Array], width: int | None = None) -> Array:
         """Apply `fn` to each chunk and join what it returns along axis 0: one pass."""
-        stretches = self._pass(lambda chunks: list(map(fn, chunks)), self.chunk_rows())
+        stretches = self._pass(lambda chunks: list(map(fn, chunks)), self.chunk_rows(width))
         parts = list(itertools.chain.from_iterable(stretches))
         return namespace(parts[0]).concat(parts, axis=0)
 
@@ -136,7 +135,8 @@ class Rows(Samples):
         if self.chunk is not None:
             return self.chunk
         shape = self.main.shape[1:]
-        row_bytes = 8 * math.prod(shape) or 8
+        responses = () if self.X is None or self.y is None else [self.y.shape[1:]]
+        row_bytes = 8 * sum(map(math.prod, (shape, *responses))) or 8
         projected = COLUMNS * sum(shape) + (math.prod(shape) if self.X is None else 0)
         in_cache = CACHED // (8 * (width or projected) or 8)
         rows = max(min(in_cache, LARGE_CHUNK // row_bytes), SMALL_CHUNK // row_bytes, 1)

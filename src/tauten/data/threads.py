@@ -6,7 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from numbers import Integral
 from typing import Any
@@ -65,24 +65,32 @@ class Team:
             try:
                 for place, share in iter(next_share, None):
                     found[place] = work(share)
-            except BaseException:
-                todo.clear()
-                raise
+            finally:
+                todo.clear()  # after an error too
 
         def help_out() -> None:
             with np.errstate(**caution):
                 take_part()
 
+        helpers: list[Future[None]] = []
+        failed = error = None
         with BLAS.single():
-            helpers = [self._pool().submit(help_out) for _ in range(others)]
             try:
+                for _ in range(others):
+                    helpers.append(self._pool().submit(help_out))
                 take_part()
             finally:  # who has not begun by now need not; the others end
-                begun = [helper for helper in helpers if not helper.cancel()]
-                errors = [helper.exception() for helper in begun]
-        for error in filter(None, errors):
-            raise error
-        return found
+                todo.clear()
+                while helpers:
+                    helper = helpers.pop()
+                    error = None if helper.cancel() else helper.exception()
+                    failed = error if failed is None else failed
+        if failed is None:
+            return found
+        try:
+            raise failed
+        finally:
+            del failed, error, helper  # else the error keeps itself alive, and the samples
 
     def _pool(self) -> ThreadPoolExecutor:
         """The threads of this process: a fork takes none of its parent's along."""

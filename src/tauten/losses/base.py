@@ -23,7 +23,8 @@ class Loss(Registered):
     residual : bool
         Whether ℓ depends on ``η - y`` alone, so that a sample and its response scale together.
     quadratic : bool
-        Whether ℓ is half the square of its score, so that it need not be worked out apart.
+        Whether ℓ is half the square of its score, the residual, so that it need not be worked out
+        apart.
     classes : bool
         Whether responses are class labels.
     one_hot : bool
@@ -47,9 +48,14 @@ class Loss(Registered):
     one_hot: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """A subclass with a value or a score of its own is not quadratic unless it says so."""
+        """Whatever changes what a loss is has to say anew whether it is quadratic."""
         super().__init_subclass__(**kwargs)
-        if vars(cls).keys() & {"value", "score"} and "quadratic" not in vars(cls):
+
+        def place(name: str) -> int:
+            return next(i for i, base in enumerate(cls.__mro__) if name in vars(base))
+
+        parts = ("value", "score", "curvature", "weight", "residual_weight", "residual")
+        if min(map(place, parts)) < place("quadratic"):
             cls.quadratic = False
 
     def value(self, eta: Array, y: Array) -> Array:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PILOT_SIZE = 2000  # samples that thresholds are chosen from; their quantiles are then good to 2%
 PART_SIZE = 500  # of them at a time: gradients of a few hundred parameters are then in cache
 ROUNDING = 1e-10
-FEWEST_SEEN = 0.05  # share of observed entries below which fewer of them are drawn
+HARDLY_MORE = 1.5  # times as many responses as are wanted: then all of them are taken
 
 
 class PilotFit:
@@ -81,7 +81,7 @@ class PilotFit:
         """Scores of the samples, nan where the response is missing: see :meth:`Pilot.scores`."""
         loss, eta, y = self._plain.loss, self._eta, self._chunk.y
         if most is not None and self.residual and math.prod(y.shape) > most:
-            eta, y = _drawn(eta, y, most)
+            eta, y = _drawn(eta, y, most) or (eta, y)
         return to_numpy(loss.score(eta, y))
 
     def values(self) -> np.ndarray:
@@ -131,10 +131,11 @@ class PilotFit:
         return to_numpy(self._chunk.norms(self._plain.design.center))
 
 
-def _drawn(eta: Array, y: Array, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Predictors and observed responses, about so many; in PCA one row of predictors serves all.
+def _drawn(eta: Array, y: Array, size: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Predictors and observed responses, about so many; None where there are hardly more.
 
-    Drawn, not strided: a stride may meet one entry of a response only.
+    Drawn, not strided: a stride may meet one entry of a response only. In PCA one row of
+    predictors serves all.
     """
     predictors, responses = (to_numpy(matrix_of(a, 1)) for a in (eta, y))
     rng = np.random.default_rng(0)
@@ -143,10 +144,13 @@ def _drawn(eta: Array, y: Array, size: int) -> tuple[np.ndarray, np.ndarray]:
         return np.divmod(rng.integers(responses.size, size=count), responses.shape[1])
 
     places = draw(size)
-    share = np.mean(np.isfinite(responses[places]))
+    share = float(np.mean(np.isfinite(responses[places])))
+    if share * responses.size < HARDLY_MORE * size:
+        return None
     if share < 1:  # more, for those that are missing
-        places = draw(int(size / max(share, FEWEST_SEEN)))
-    rows, columns = (place[np.isfinite(responses[places])] for place in places)
+        places = draw(math.ceil(size / share))
+    seen = np.isfinite(responses[places])
+    rows, columns = (place[seen] for place in places)
     return predictors[rows % len(predictors), columns], responses[rows, columns]
 
 

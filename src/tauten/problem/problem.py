@@ -257,7 +257,7 @@ class Problem:
             eta = design.predict(theta, chunk.X, chunk.Z)
             return namespace(eta).broadcast_to(eta, chunk.y.shape)  # in PCA there is one for all
 
-        return self.data.map_rows(predictors)
+        return self.data.map_rows(predictors, self.width(theta))
 
     def influence(self, theta: Tucker) -> np.ndarray:
         """For each sample, how much of its gradient's norm the robustifier cut away, in [0, 1]."""
@@ -274,7 +274,7 @@ class Problem:
             # Bent entries of a response can cancel less than the raw ones, and more be kept.
             return 1 - ratio(xp.minimum(kept, whole), whole)
 
-        return to_numpy(self.data.map_rows(shares))
+        return to_numpy(self.data.map_rows(shares, self.width(theta)))
 
     def pilot(self, theta: Tucker, samples: Chunk | None = None) -> PilotFit:
         """Return what thresholds are chosen from, at a point; by default 2,000 samples at most."""
@@ -408,5 +408,6 @@ def _responses(
         found = [fn(k.loss, k.predict(theta, chunk, inner)) for k, theta, inner in each]
         return namespace(found[0]).stack(found, axis=1)
 
-    stacked = to_numpy(problems[0].data.map_rows(entries))
+    width = max(map(Problem.width, problems, thetas))
+    stacked = to_numpy(problems[0].data.map_rows(entries, width))
     return [stacked[:, i] for i in range(len(problems))]

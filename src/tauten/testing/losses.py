@@ -48,7 +48,11 @@ def check_loss(loss: Loss, rng: Seed = 0) -> None:
     _check_derivatives(loss, 0.75 * far, y)
     if loss.quadratic:
         half = equal(loss.value(eta, y), loss.score(eta, y) ** 2 / 2)
-        require(half, loss, "value is not half the square of the score, yet it is quadratic")
+        require(
+            loss.residual and half,
+            loss,
+            "value is not half the square of the score, yet it is quadratic",
+        )
     _check_overflow(loss, far, y)
     _check_domain(loss, y)
     _check_link(loss, eta)
