@@ -233,6 +233,13 @@ def test_chunks_are_even(n, shape, width, expected):
     assert sizes[0] - sizes[-1] < len(sizes)
 
 
+@pytest.mark.parametrize(("n", "expected"), [(6400, 8), (3200, 6), (102_400, 32)])
+def test_there_are_chunks_for_every_thread(n, expected):
+    X = np.broadcast_to(0.0, (n, 10, 10, 10))
+    chunks = Rows(X, np.zeros(n), threads=8).map_sum(lambda chunk: (1,), 31)
+    assert chunks == [expected]  # of 4 MB or more, or as many as are in cache
+
+
 def test_chunks_of_large_responses_are_small():
     sizes = []
     rows = Rows(np.zeros((4000, 3)), np.broadcast_to(0.0, (4000, 40, 40)), threads=1)

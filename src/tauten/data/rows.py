@@ -19,6 +19,7 @@ CACHED = 2**20  # bytes that are made of a chunk: what is done to them is then d
 # Bytes of the samples of a chunk, at least, as calls of numpy should take less time than reading
 # them; and at most.
 SMALL_CHUNK, LARGE_CHUNK = 13_000_000, 2**26
+SHARE = 2**22  # bytes of X that are worth a thread of their own
 COLUMNS = 3  # of the factors, where nothing is said
 # Bytes of X from which more threads than one pay; where responses are arrays there is more to do.
 WORTH_THREADS, WORTH_FOR_ARRAYS = 2**24, 2**23
@@ -128,7 +129,7 @@ class Rows(Samples):
         return WORTH_FOR_ARRAYS if arrays else WORTH_THREADS
 
     def chunk_rows(self, width: int | None = None) -> int:
-        """Samples per chunk, such that the chunks are even and evenly many.
+        """Samples per chunk, such that the chunks are even and as many for each thread.
 
         `width` is how many numbers a pass makes of each: see :meth:`Samples.map_sum`.
         """
@@ -142,8 +143,9 @@ class Rows(Samples):
         rows = max(min(in_cache, LARGE_CHUNK // row_bytes), SMALL_CHUNK // row_bytes, 1)
         if self.n <= rows and self.n * row_bytes < self._worth_threads:
             return self.n
-        pairs = math.ceil(self.n / rows / 2)
-        return max(1, math.ceil(self.n / (2 * pairs)))
+        hands = max(2, min(self.threads.size, self.n * row_bytes // SHARE))
+        rounds = math.ceil(self.n / rows / hands)
+        return max(1, math.ceil(self.n / (hands * rounds)))
 
     def _read_sample(self, rows: range | np.ndarray) -> Chunk:
         self.reads.passes += len(rows) / self.n
