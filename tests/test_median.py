@@ -47,7 +47,7 @@ def test_of_what_is_there_it_is_numpys(n, share):
     np.testing.assert_array_equal(observed_medians(rows), expected)
 
 
-@pytest.mark.parametrize("columns", [1, STRIPE, STRIPE + 1, 3 * STRIPE])
+@pytest.mark.parametrize("columns", [0, 1, STRIPE, STRIPE + 1, 3 * STRIPE])
 def test_stripes_are_put_side_by_side(columns):
     rng = np.random.default_rng(columns)
     rows = rng.normal(size=(9, columns))

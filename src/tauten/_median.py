@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,9 @@ def by_stripes(
     >>> by_stripes(lambda some: medians(rows[:, some]), 300)[-2:]
     array([448., 449.])
     """
-    ends = [*range(0, columns, STRIPE), columns]
-    return np.concatenate(spread(fn, [slice(low, high) for low, high in pairwise(ends)]))
+    starts = range(0, max(columns, 1), STRIPE)  # of no columns there is one stripe, an empty one
+    stripes = [slice(start, min(start + STRIPE, columns)) for start in starts]
+    return np.concatenate(spread(fn, stripes))
 
 
 def medians(rows: np.ndarray) -> np.ndarray:
