@@ -114,7 +114,7 @@ def test_sandwich_takes_the_gentlest_within_five_percent_of_the_least_risk(case,
     scales = [mad(g) for g in pilot.gradients()]
     candidates = [[c * s for s in scales] for c in MULTIPLES]
     risks = np.array([independent_risk(problem, theta, tau) for tau in candidates])
-    np.testing.assert_allclose([pilot.risk(made(t)) for t in candidates], risks, rtol=1e-4)
+    np.testing.assert_allclose(pilot.risks([made(t) for t in candidates]), risks, rtol=1e-4)
     expected = max(c for c, r in zip(MULTIPLES, risks, strict=True) if r <= 1.05 * risks.min())
     assert tuple(FACTORS) == MULTIPLES
     assert chosen_factor(pilot) == pytest.approx(expected)
@@ -167,7 +167,7 @@ def test_risk_predicts_the_spread_of_least_squares():
         errors.append(np.sum((model.coef_ - target.full()) ** 2))
         problem = Problem(Rows(data.X, data.y), Loss.get("squared"), Covariate())
         pilot = problem.pilot(model.tucker_.canonical())
-        risks.append(pilot.risk(problem.robust))
+        risks.append(pilot.risks([problem.robust])[0])
     # 6 degrees of freedom: the mean of 40 errors has a relative standard error of 9%.
     assert np.mean(errors) == pytest.approx(np.mean(risks), rel=0.3)
     assert np.mean(risks) == pytest.approx(6 / 200, rel=0.15)

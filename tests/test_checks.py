@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tauten import TensorPCA, TensorRegressor, _checks
 from tauten._checks import (
     check_generator,
     check_number,
@@ -65,6 +66,32 @@ def test_missing_entries_where_they_are_allowed():
     for bad in (np.inf, -np.inf):
         with pytest.raises(ValueError, match="Y contains inf"):
             check_tensor("Y", np.array([bad, np.nan]), missing=True)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2])
+@pytest.mark.parametrize("sample", [0, 8])  # of either thread's half
+def test_numbers_that_are_not_finite_are_found_on_threads(n_jobs, sample, monkeypatch):
+    monkeypatch.setattr(_checks, "WORTH_THREADS", 0)
+    large = np.full((9, 2, 2), 1e308)  # a sum that is infinite is not an entry that is
+    assert check_tensor("X", large, n_jobs=n_jobs) is large
+    X = np.ones((9, 2, 2))
+    for wrong, what in ((np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")):
+        X[sample, 1, 0] = wrong
+        with pytest.raises(ValueError, match=f"X must be an array of numbers: .*{what}.*Fill in"):
+            check_tensor("X", X, n_jobs=n_jobs)
+    X[sample, 1, 0] = np.nan
+    assert check_tensor("X", X, n_jobs=n_jobs, missing=True) is X
+
+
+def test_threads_are_as_many_as_asked_for(monkeypatch):
+    monkeypatch.setattr(_checks, "WORTH_THREADS", 0)
+    asked = []
+    monkeypatch.setattr(_checks, "available_threads", lambda n_jobs: asked.append(n_jobs) or 1)
+    X, y = np.random.default_rng(0).normal(size=(40, 3, 2)), np.arange(40.0)
+    model = TensorRegressor(rank=1, n_jobs=1).fit(X, y)
+    model.predict(X)
+    TensorPCA(rank=1, n_jobs=1).fit(X).transform(X)
+    assert asked.count(1) >= 4
 
 
 def test_fewest_axes():

@@ -22,7 +22,7 @@ from tauten.metrics import relative_error
 from tauten.problem import Problem
 from tauten.robust import Truncate
 from tauten.robust.adaptive import choose_bend
-from tauten.select import folds, ranks, select_rank, select_threshold
+from tauten.select import criteria, folds, ranks, rough, select_rank, select_threshold
 from tauten.solver import Solver
 from tauten.tucker import degrees_of_freedom
 
@@ -148,7 +148,7 @@ def test_few_samples_never_try_many_parameters(n, monkeypatch):
         pairs = zip(problems, thetas, strict=True)
         return [(tame(problem, problem.pilot(theta)), theta) for problem, theta in pairs]
 
-    monkeypatch.setattr(ranks, "_rough_fits", cheap)
+    monkeypatch.setattr(criteria, "rough_fits", cheap)
     path = chosen(simulated((4, 3, 2), (1, 1, 1), n, order=3), largest=5)
     for rank in {*path.ranks, *fitted} - {(1, 1, 1)}:
         free = sum(r * (p - r) for p, r in zip((4, 3, 2), rank, strict=True)) + math.prod(rank)
@@ -192,13 +192,11 @@ def test_bic_of_residuals(noise, rng):
         return y - np.einsum("nij,ij->n", X, theta.full())
 
     def fit(rank, bend):
-        ((fitted, theta),) = ranks._bent_fits(ranks._rough_fits([problem], [rank]), [bend])
+        ((fitted, theta),) = rough.bent_fits(rough.rough_fits([problem], [rank]), [bend])
         return residuals(theta), fitted.robust
 
     free = {(r, r): r * (11 - 2 * r) + r * r for r in (1, 2, 3)}
-    bend = choose_bend(
-        residuals(ranks._rough_fits([problem], [(2, 2)])[0][1])
-    )  # of the rank chosen
+    bend = choose_bend(residuals(rough.rough_fits([problem], [(2, 2)])[0][1]))  # of the rank chosen
     best, robust = fit((2, 2), bend)
     assert np.isfinite(robust.nu_) == (noise != "normal")
     bent = best if np.isinf(robust.nu_) else robust.score(best)
@@ -213,10 +211,10 @@ def test_equal_ranks_are_compared_by_their_own_scales(rng):
     """``N log s² + df log N`` with s from the median; the largest rank's is no measure for all."""
     problem = simulated((6, 5), (2, 2), 200, order=2, noise="t:1.2")
     X, y = shrunk(problem.data.X, problem.data.y)
-    cost = ranks._Bic(problem)
+    cost = criteria.Bic(problem)
     cost.fit([(1, 1), (2, 2), (3, 3)])
     for rank, free in (((1, 1), 10), ((2, 2), 18), ((3, 3), 24)):
-        theta = ranks._rough_fits([problem], [rank])[0][1]
+        theta = rough.rough_fits([problem], [rank])[0][1]
         sizes = np.abs(y - np.einsum("nij,ij->n", X, theta.full()))
         scale = np.median(sizes) / stats.norm.ppf(0.75)
         expected = 200 * math.log(scale**2) + free * math.log(200)
@@ -236,7 +234,7 @@ def test_bic_of_classes(rng):
     share = (shrunk(X, y)[0][:, 0, 0] / X[:, 0, 0]) ** 2  # a label cannot shrink: it counts less
     path = chosen(problem)
     for rank, free in (((1, 1), 10), ((2, 2), 18)):
-        theta = ranks._rough_fits([problem], [rank])[0][1]
+        theta = rough.rough_fits([problem], [rank])[0][1]
         eta = np.einsum("nij,ij->n", X, theta.full())
         deviance = 2 * np.sum(share * (np.log1p(np.exp(eta)) - y * eta))
         expected = deviance + free * math.log(300)
@@ -267,7 +265,7 @@ def test_cross_validated_error_of_a_rank(rng):
     for train, test in KFold(5, shuffle=True, random_state=seed).split(np.arange(150)):
         X, y = problem.data.X, problem.data.y
         part = replace(problem, data=Rows(X[train], y[train]))
-        theta = ranks._pilot_fits([part], (1, 1))[0][1]
+        ((_, theta),) = rough.own_bends(rough.rough_fits([part], [(1, 1)]))
         norms = np.sqrt(np.sum(X**2, axis=(1, 2)))
         factors = np.minimum(1.0, np.median(norms[train]) / norms)
         residuals = factors * (y - np.einsum("nij,ij->n", X, theta.full()))
@@ -289,9 +287,8 @@ def test_cross_validation_takes_the_simplest_rank_within_a_standard_error(
     """Of the difference to the best rank in the same folds, which themselves differ a lot."""
     best = np.array([1.0, 5.0, 3.0, 9.0, 2.0])
     errors = {(1, 1): best + more, (2, 2): best}
-    monkeypatch.setattr(ranks, "_pilot_fits", lambda problems, rank: [(p, rank) for p in problems])
     monkeypatch.setattr(
-        ranks, "validate", lambda problems, points, tests: errors.get(points[0], best + 1.0)
+        criteria, "validate", lambda problems, points, tests: errors.get(points[0].rank, best + 1.0)
     )
     path = chosen(simulated((5, 4), (1, 1), 60, order=2), criterion="cv")
     assert path.rank == expected

@@ -24,9 +24,13 @@ FEW_ROWS = 64  # of a triangular matrix that is inverted without cutting it
 
 def namespace(*arrays: Array) -> ModuleType:
     """Return the array-API module that the arrays belong to; ``None`` and scalars are skipped."""
-    if all(type(a) is np.ndarray for a in arrays):  # the common case, asked thousands of times
-        return array_api_compat.numpy
-    return array_api_compat.array_namespace(*(a for a in arrays if a is not None))
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            break
+    else:  # the common case, asked thousands of times
+        return np
+    found = array_api_compat.array_namespace(*(a for a in arrays if a is not None))
+    return np if found is array_api_compat.numpy else found  # since 2.0 it follows the standard
 
 
 def is_numpy(array: Array) -> bool:

@@ -21,10 +21,18 @@ from sklearn.utils.validation import (
 from ._array import Array, is_foreign, namespace, quiet
 from ._labels import Labels
 from .data import in_memory, lazy
+from .data.rows import WORTH_THREADS
+from .data.threads import Team, available_threads
 
 
 def check_tensor(
-    name: str, value: Any, *, missing: bool = False, min_ndim: int = 1, anywhere: bool = False
+    name: str,
+    value: Any,
+    *,
+    missing: bool = False,
+    min_ndim: int = 1,
+    anywhere: bool = False,
+    n_jobs: int | None = None,
 ) -> Array:
     """Return a finite real array of floats, without a copy where it already is one.
 
@@ -40,6 +48,8 @@ def check_tensor(
     anywhere : bool
         Whether an array may stay where it is: on disk, in a dask cluster (both are checked for
         finite numbers when they are read), or in another array library. Else it becomes numpy's.
+    n_jobs : int, optional
+        Most threads that look for numbers that are not finite.
     """
     if value is None:
         raise ValueError(
@@ -48,7 +58,7 @@ def check_tensor(
         )
     array = _find(name, value, missing) if anywhere else None
     if array is None:
-        array = _as_numpy(name, in_memory(value), missing)
+        array = _as_numpy(name, in_memory(value), missing, n_jobs)
     if array.ndim < min_ndim:
         raise ValueError(
             f"{name} must have at least {min_ndim} axes; got shape {array.shape}. Reshape your "
@@ -78,24 +88,36 @@ def _find(name: str, value: Any, missing: bool) -> Array | None:
     return value
 
 
-def _as_numpy(name: str, value: Any, missing: bool) -> np.ndarray:
+def _as_numpy(name: str, value: Any, missing: bool, n_jobs: int | None) -> np.ndarray:
     try:
+        array = check_array(
+            value,
+            dtype=[np.float64, np.float32],
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            ensure_all_finite=False,
+            input_name=name,
+        )
         with quiet():  # infinities of both signs make it warn before it finds them
-            return check_array(
-                value,
-                dtype=[np.float64, np.float32],
-                ensure_2d=False,
-                allow_nd=True,
-                ensure_min_samples=0,
-                ensure_min_features=0,
-                ensure_all_finite="allow-nan" if missing else True,
-                input_name=name,
-            )
+            if not _finite_sums(array, n_jobs):
+                assert_all_finite(array, allow_nan=missing, input_name=name)
+        return array
     except (TypeError, ValueError) as error:  # its message may not name the argument
         kind = TypeError if isinstance(error, TypeError) else ValueError
         why = str(error).partition("\n")[0].rstrip(".")  # scikit-learn goes on about its own models
         why = re.sub(r"np\.str_\((.*)\)", r"\1", why)
         raise kind(f"{name} must be an array of numbers: {why}{_advice(why)}") from error
+
+
+def _finite_sums(array: np.ndarray, n_jobs: int | None) -> bool:
+    """Whether the sums of an array's parts are finite, as they are not where an entry is not."""
+    if array.nbytes < WORTH_THREADS:
+        return bool(np.isfinite(array.sum()))
+    team = Team(available_threads(n_jobs))
+    parts = np.array_split(array, team.size)
+    return all(team.map(lambda part: np.isfinite(part.sum()), parts))
 
 
 def _advice(why: str) -> str:
@@ -107,12 +129,13 @@ def _advice(why: str) -> str:
     return ""
 
 
-def check_samples(
-    estimator: Any, X: Any, *, missing: bool = False, anywhere: bool = False
-) -> Array:
-    """Return samples like those that an estimator was fitted to: in shape, names and labels."""
+def check_samples(estimator: Any, X: Any, **options: Any) -> Array:
+    """Return samples like those that an estimator was fitted to: in shape, names and labels.
+
+    The options are those of :func:`check_tensor`.
+    """
     check_is_fitted(estimator)
-    samples = check_tensor("X", X, missing=missing, min_ndim=2, anywhere=anywhere)
+    samples = check_tensor("X", X, min_ndim=2, **options)
     shape, kind = estimator.sample_shape_, type(estimator).__name__
     if estimator.labels_ is not None:
         estimator.labels_.first(len(shape)).check("X", Labels.of(X))

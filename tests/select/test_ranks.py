@@ -9,7 +9,7 @@ from tauten.data import Rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Squared
 from tauten.problem import Problem
-from tauten.select import ranks, select_rank
+from tauten.select import criteria, rough, select_rank
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -24,13 +24,12 @@ def test_responses_that_are_missing_or_without_weight_do_not_count(missing, weig
     if weighted:
         expected[[1, 4]] = False
     problem = Problem(Rows(None, y, weight=weight), Squared(), Direct(), missing=missing)
-    np.testing.assert_array_equal(ranks._seen(problem), expected)
+    np.testing.assert_array_equal(rough.counted(problem), expected)
 
 
 def test_rank_one_where_no_fold_can_be_predicted(rng, monkeypatch):
     """An error that is no number is not even close to itself."""
-    monkeypatch.setattr(ranks, "_pilot_fits", lambda problems, rank: [(p, rank) for p in problems])
-    monkeypatch.setattr(ranks, "validate", lambda problems, *_: [np.nan] * len(problems))
+    monkeypatch.setattr(criteria, "validate", lambda problems, *_: [np.nan] * len(problems))
     X = rng.normal(size=(60, 4, 3))
     problem = Problem(Rows(X, X[:, 0, 0]), Squared(), Covariate())
     assert select_rank(problem, criterion="cv", rng=rng, largest=2).rank == (1, 1)
@@ -58,9 +57,9 @@ def test_ranks_are_fitted_together(criterion, rng):
 
     def costs(batches):
         if criterion == "bic":
-            cost = ranks._Bic(problem)
+            cost = criteria.Bic(problem)
         else:
-            cost = ranks._CrossValidated(problem, np.random.default_rng(0))
+            cost = criteria.CrossValidated(problem, np.random.default_rng(0))
         passes = [problem.data.reads.passes]
         for batch in batches:
             cost.fit(batch)
@@ -75,3 +74,48 @@ def test_ranks_are_fitted_together(criterion, rng):
     else:
         assert passes == sum(each)
     assert max(each) < 7 + 15 + 2 + 15 + 1  # of one fit: start, two descents, residuals twice
+
+
+def explained(*components, n=600, seed=0):
+    """Responses of normal samples, from a tensor with these numbers on its core's diagonal."""
+    rng = np.random.default_rng(seed)
+    X, size = rng.normal(size=(n, 7, 6, 6)), len(components)
+    u, v, w = (np.linalg.qr(rng.normal(size=(p, size)))[0] for p in (7, 6, 6))
+    y = np.einsum("nijk,ia,a,ja,ka->n", X, u, components, v, w, optimize=True)
+    return Problem(Rows(X, y + rng.normal(size=n)), Squared(), Covariate())
+
+
+@pytest.mark.parametrize(
+    ("components", "equal"),
+    [((3.0,), [1, 2, 3]), ((4.0, 3.0, 2.0), [1, 2, 3, 4]), ((9.0, 7.0, 5.0, 3.0), [1, 2, 3, 4, 5])],
+)
+def test_larger_equal_ranks_only_while_the_last_one_is_the_best(components, equal, rng):
+    path = select_rank(explained(*components), rng=rng)
+    assert path.rank == (len(components),) * 3
+    assert [rank for rank in path.ranks if len(set(rank)) == 1] == [(r, r, r) for r in equal]
+
+
+@pytest.mark.parametrize("criterion", ["bic", "cv"])
+@pytest.mark.parametrize("rank", [(1, 2, 2), (2, 1, 1), (3, 2, 2), (3, 3, 2)])
+def test_fits_from_near_ranks_are_as_good_as_those_from_zero(criterion, rank, rng):
+    problem = explained(4.0, 3.0)
+    cost = criteria.Bic(problem) if criterion == "bic" else criteria.CrossValidated(problem, rng)
+    cost.fit([(2, 2, 2)])
+    cost.rescale((2, 2, 2))
+    cost.fit([rank])
+    near = cost._fits[rank] if criterion == "cv" else [cost._fits[rank]]
+    problems = [fitted for fitted, _ in near]
+    far = rough.descend(rough.rough_fits(problems, [rank] * len(near)))
+    for (fitted, one), (_, other) in zip(near, far, strict=True):
+        expected = fitted.gradient(other).value
+        assert fitted.gradient(one).value == pytest.approx(expected, rel=0.02)
+
+
+def test_criteria_of_ranks_that_the_last_move_did_not_look_at(rng):
+    """They come of the fits at hand, with the bend and the scale of the last move."""
+    problem = explained(9.0, 7.0, 5.0)
+    path = select_rank(problem, rng=rng)
+    criteria = dict(zip(path.ranks, path.criterion, strict=True))
+    assert path.rank == (3, 3, 3)
+    assert np.isfinite(path.criterion).all()
+    assert criteria[1, 1, 1] > criteria[2, 2, 2] > criteria[3, 3, 3] < criteria[4, 4, 4]

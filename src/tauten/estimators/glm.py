@@ -62,7 +62,7 @@ class TensorGLM(TensorModel):
         self.n_jobs = n_jobs
 
     def _fit(self, X: Any, y: np.ndarray, loss: Loss, covariates: Any, weight: Any) -> Self:
-        samples = check_tensor("X", X, min_ndim=2, anywhere=True)
+        samples = check_tensor("X", X, min_ndim=2, anywhere=True, n_jobs=self.n_jobs)
         problem = self._problem(samples, y, loss, covariates, weight)
         result = self._solve(problem, stacklevel=4)
         self.sample_shape_ = tuple(samples.shape[1:])
@@ -138,7 +138,7 @@ class TensorGLM(TensorModel):
         **data: Any,
     ) -> tuple[Problem, Tucker]:
         X = to_numpy(X) if is_foreign(X) else X  # what is made of a fit is numpy's
-        samples = check_samples(self, X, anywhere=True)
+        samples = check_samples(self, X, anywhere=True, n_jobs=self.n_jobs)
         self._fitted_covariates(covariates, samples)
         problem = self._problem(samples, self._response(y), self.loss_, covariates, sample_weight)
         check_fitted_data(problem.data, len(self.influence_), self.intercept_.shape)
@@ -171,7 +171,7 @@ class TensorGLM(TensorModel):
 
     def _predicted(self, X: Any, covariates: Any, finish: Callable[[Array], Array]) -> Array:
         """What `finish` makes of the linear predictors of new samples."""
-        samples = check_samples(self, X, anywhere=True)
+        samples = check_samples(self, X, anywhere=True, n_jobs=self.n_jobs)
         Z = self._fitted_covariates(covariates, samples)
         data = self._gather(samples, None, Z, keep=False)
         theta = self.tucker_ if Z is None else self._affine()

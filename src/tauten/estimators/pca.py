@@ -121,11 +121,12 @@ class TensorPCA(TransformerMixin, TensorModel):
     def _problem(self, Y: Any, offset: float) -> Problem:
         """Check the data and put them together with the loss and the robustifier."""
         if self.offset or not self.replicates:  # one tensor, or one to be shifted: in memory
-            Y = check_tensor("Y", Y, missing=True, min_ndim=2 if self.replicates else 1)
+            modes = 2 if self.replicates else 1
+            Y = check_tensor("Y", Y, missing=True, min_ndim=modes, n_jobs=self.n_jobs)
             Y = Y if self.replicates else Y[None]
             Y = Y - offset if offset else Y
         else:
-            Y = check_tensor("Y", Y, missing=True, min_ndim=2, anywhere=True)
+            Y = check_tensor("Y", Y, missing=True, min_ndim=2, anywhere=True, n_jobs=self.n_jobs)
         data = self._gather(None, Y)
         missing = sum(data.each("y", _count_missing))
         if missing == math.prod(Y.shape):
@@ -200,7 +201,7 @@ class TensorPCA(TransformerMixin, TensorModel):
         array (r_1, ..., r_d) or (n, r_1, ..., r_d)
         """
         check_is_fitted(self)
-        tensors = check_tensor("Y", Y, missing=True, anywhere=True)
+        tensors = check_tensor("Y", Y, missing=True, anywhere=True, n_jobs=self.n_jobs)
         self._check_shape("Y", tensors, self.tucker_.shape)
         batch = tensors.ndim - self.tucker_.order
         if self.labels_ is not None:

@@ -38,6 +38,7 @@ from ..tucker import Affine, Tucker, degrees_of_freedom
 from .base import Start, responses_per_parameter, tensor_shape, with_linear
 from .decomposition import decompose, pseudo_huber
 from .multistart import random, restarts
+from .neighbours import neighbours
 from .nuclear_norm import nuclear, nuclear_literal
 from .thresholding import iht, ihts, spectral
 
@@ -107,6 +108,18 @@ def starts(problems: Sequence[Problem], ranks: Sequence[Sequence[int]]) -> list[
     if problems[0].data.X is not None:
         return ihts(problems, ranks, n_iter=SHORT)
     return [decompose(problem, rank) for problem, rank in zip(problems, ranks, strict=True)]
+
+
+def starts_near(
+    problems: Sequence[Problem], thetas: Sequence[Tucker], ranks: Sequence[Sequence[int]]
+) -> list[list[Tucker]]:
+    """Starts of ranks near that of fits, from these; of PCA, the usual ones.
+
+    For each rank one of each problem: see :func:`neighbours`.
+    """
+    if problems[0].data.X is not None:
+        return neighbours(problems, thetas, ranks)
+    return [[decompose(problem, rank) for problem in problems] for rank in ranks]
 
 
 def _check_linear(init: Tucker, problem: Problem) -> None:

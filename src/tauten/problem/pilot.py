@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 PILOT_SIZE = 2000  # samples that thresholds are chosen from; their quantiles are then good to 2%
 PART_SIZE = 500  # of them at a time: gradients of a few hundred parameters are then in cache
+SMALL = 500  # parameters whose matrices may be held for several thresholds at once
 ROUNDING = 1e-10
 HARDLY_MORE = 1.5  # times as many responses as are wanted: then all of them are taken
 
@@ -97,14 +98,28 @@ class PilotFit:
 
         return self._theta.split(np.concatenate(self._spread(self._plain, flat)))
 
-    def risk(self, robust: Robustifier) -> float:
-        """Expected ``‖Â - A‖²_F`` with another robustifier, at a point in canonical form."""
-        kernel = replace(self._plain, robust=robust)
+    def risks(self, robusts: Sequence[Robustifier]) -> list[float]:
+        """Expected ``‖Â - A‖²_F`` with other robustifiers, at a point in canonical form.
+
+        Those of small matrices are worked out side by side.
+        """
+        if len(robusts) > 1 and self._theta.d_eff > SMALL:
+            return [self.risks([robust])[0] for robust in robusts]
+        kernels = [replace(self._plain, robust=robust) for robust in robusts]
+
+        def scatters(part: Chunk) -> list[list[Any]]:
+            return [k.scatter(k.seen(self._line(k, part))) for k in kernels]
+
+        spread = self._problem.data.spread
         with quiet():  # where every gradient is cut there is no slope, and the error is infinite
-            slope, moment, _ = per_sample(add_up(self._spread(kernel, kernel.scatter)))
-            slope = self._problem.with_ridge(self._theta, slope)
-            with BLAS.all_for(4 * self._theta.d_eff**3):
-                return expected_error(self._theta, slope, moment)
+            sums = map(add_up, zip(*spread(scatters, self._parts), strict=True))
+            return spread(self._risk, list(sums))
+
+    def _risk(self, sums: list[Any]) -> float:
+        slope, moment, _ = per_sample(sums)
+        slope, size = self._problem.with_ridge(self._theta, slope), self._theta.d_eff
+        with BLAS.all_for(4 * size**3 if size > SMALL else 0):
+            return expected_error(self._theta, slope, moment)
 
     def tensor_curvature(self, robust: Robustifier, direction: Array) -> float:
         """Mean of ``w_i <D, X_i>²`` over the samples, weighted, for a full tensor D."""

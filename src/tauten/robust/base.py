@@ -40,8 +40,8 @@ class Pilot(Protocol):
     def canonical(self) -> Pilot:
         """The same fit, with orthonormal factors and an all-orthogonal core."""
 
-    def risk(self, robust: Robustifier) -> float:
-        """Estimated squared error of A with a given robustifier; at a canonical point."""
+    def risks(self, robusts: Sequence[Robustifier]) -> list[float]:
+        """Estimated squared errors of A with given robustifiers; at a canonical point."""
 
 
 class Robustifier(Registered, name="none"):

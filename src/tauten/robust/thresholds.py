@@ -105,10 +105,10 @@ def sandwich(
     scales = entry_scales(telling)
     pairs = zip(gradients, scales, strict=True)
     largest = max(float(np.max(np.abs(g) / s, initial=0.0)) for g, s in pairs)
-    risks: list[float] = []
-    for below, c in itertools.pairwise((0.0, *FACTORS)):
-        same = below > largest  # neither cuts anything
-        risks.append(risks[-1] if same else canonical.risk(make([c * s for s in scales])))
+    # Of those that cut nothing one is enough: the others are the same.
+    tried = [c for below, c in itertools.pairwise((0.0, *FACTORS)) if not below > largest]
+    risks = canonical.risks([make([c * s for s in scales]) for c in tried])
+    risks += [risks[-1]] * (len(FACTORS) - len(tried))
     factor = gentlest(FACTORS, risks, SLACK)
     own = scales if canonical is pilot else entry_scales(pilot.gradients(bend))
     return [factor * s for s in own]

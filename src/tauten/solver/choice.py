@@ -45,7 +45,7 @@ def settled(problem: Problem, result: Result) -> Result:
     if problem.data.X is None or result.theta.d_eff > ONCE:  # no error, or one too dear
         return result
     pilot = problem.pilot(result.theta).canonical()
-    error = math.sqrt(max(pilot.risk(problem.robust), 0.0))
+    error = math.sqrt(max(pilot.risks([problem.robust])[0], 0.0))
     moved = result.history[-1].change * result.theta.norm()
     if not moved <= SETTLED * error < math.inf:
         return result

@@ -1,0 +1,181 @@
+"""What ranks are compared by: a robust BIC, or errors of samples left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+
+from ..init.base import tensor_shape
+from ..problem import Problem, scores, values
+from ..robust import Huber
+from ..robust.adaptive import choose_bend, slopes_of
+from ..robust.thresholds import robust_scale
+from ..tucker import degrees_of_freedom
+from .folds import folds, standard_error, validate
+from .rough import Fit, Rank, bent_fits, counted, descend, near_fits, own_bends, rough_fits
+
+
+class Bic:
+    """Robust BIC: every rank is fitted with, and judged by, the bend that the best so far asks for.
+
+    With a bend of its own, a fit of many parameters may pass through half of the samples and call
+    the others outliers. At the scale of the best, a neighbour is seen well. One further off is not:
+    a scale that holds signal hides it, and residuals of a large rank are too small, as low-rank
+    fits follow noise more than their degrees of freedom tell. The bend is the most efficient one:
+    with Huber's at its usual threshold, small components are lost in heavy-tailed noise.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._shape, self._seen = tensor_shape(problem), counted(problem)
+        self._n = int(np.count_nonzero(self._seen))
+        self._fits: dict[Rank, Fit] = {}  # the last of each rank
+        self._scales: dict[Rank, float] = {}
+        self._losses: dict[Rank, float] = {}
+        self._bend: Huber | None = None
+        self._current: Rank | None = None
+
+    def fit(self, ranks: Sequence[Rank]) -> None:
+        """Fit those ranks that are not yet, together: from zero, or from the current rank's fit.
+
+        Before there is a bend, it is the robust scale of their residuals that is kept; then what
+        they lose with the bend.
+        """
+        unbent = self._problem.loss.residual and self._bend is None
+        kept = self._scales if unbent else self._losses
+        if not (ranks := [rank for rank in ranks if rank not in kept]):
+            return
+        if self._current is None:
+            fits = rough_fits([self._problem] * len(ranks), ranks)
+        else:
+            fits = self._gone_on(self._current, ranks)
+        self._fits |= zip(ranks, fits, strict=True)
+        found = map(robust_scale if unbent else self._loss, self._entries(fits))
+        kept |= zip(ranks, found, strict=True)
+
+    def _gone_on(self, current: Rank, ranks: Sequence[Rank]) -> list[Fit]:
+        """Fits with the bend in use: from their last ones, or from starts near the current one."""
+        new = [rank for rank in ranks if rank not in self._fits]
+        near = zip(new, near_fits([self._fits[current]], new), strict=True)
+        begun = self._fits | {rank: fit for rank, (fit,) in near}
+        return bent_fits([begun[rank] for rank in ranks], [self._bend] * len(ranks))
+
+    def rescale(self, rank: Rank) -> None:
+        """Take bend and efficiency from the fit of a rank; others are then looked at from there."""
+        self.fit([rank])
+        self._current = rank
+        if not self._problem.loss.residual:
+            return
+        (residuals,) = self._entries([self._fits[rank]])
+        self._bend = choose_bend(residuals)
+        (self._fits[rank],) = bent_fits([self._fits[rank]], [self._bend])
+        (residuals,) = self._entries([self._fits[rank]])
+        # What the fit has taken out of its residuals is taken out of all of them.
+        left = max(self._n - degrees_of_freedom(self._shape, rank), 1)
+        self._share = math.sqrt(left / self._n)
+        slope = np.mean(slopes_of(self._bend.score, residuals))
+        # None where nothing is left to explain.
+        self._efficiency = float(np.mean(self._bend.score(residuals) ** 2) / slope) or 1.0
+        self._losses = {rank: self._loss(residuals)}
+
+    def alone(self, rank: Rank) -> float:
+        """``N log s²`` of the residuals' own robust scale, or the deviance, and the penalty."""
+        if not self._problem.loss.residual:
+            return self.of(rank)
+        scale = max(self._scales[rank], np.finfo(float).tiny)
+        return 2 * self._n * math.log(scale) + self._penalty(rank)
+
+    def of(self, rank: Rank) -> float:
+        """Twice the bend's loss, or the deviance, and the penalty."""
+        return self._losses[rank] + self._penalty(rank)
+
+    def of_all(self, ranks: Sequence[Rank]) -> list[float]:
+        """The same of every rank that was fitted; those not looked at lately, by their last fit."""
+        if others := [rank for rank in ranks if rank not in self._losses]:
+            entries = self._entries([self._fits[rank] for rank in others])
+            self._losses |= zip(others, map(self._loss, entries), strict=True)
+        return [self.of(rank) for rank in ranks]
+
+    def _loss(self, entries: np.ndarray) -> float:
+        if self._bend is not None:
+            entries = self._bend.value(self._share * entries) / self._efficiency
+        return 2 * float(np.sum(entries))
+
+    def choose(self, best: Rank, tried: Sequence[Rank]) -> Rank:
+        """The best: the penalty has counted the parameters."""
+        return best
+
+    def _penalty(self, rank: Rank) -> float:
+        return degrees_of_freedom(self._shape, rank) * math.log(self._n)
+
+    def _entries(self, fits: Sequence[Fit]) -> Iterator[np.ndarray]:
+        """Residuals of fits, or their losses, in one pass; in PCA one after the other.
+
+        There they are as large as the data.
+        """
+        entries = scores if self._problem.loss.residual else values
+        batches = [fits] if self._problem.data.X is not None else [[fit] for fit in fits]
+        for found in chain.from_iterable(entries(*zip(*batch, strict=True)) for batch in batches):
+            yield found.ravel() if self._n == found.size else found[self._seen]
+
+
+class CrossValidated:
+    """Five-fold robust prediction error; the folds are drawn once, for every rank."""
+
+    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+        self._trains, self._tests = zip(*folds(problem, rng), strict=True)
+        self._shape = tensor_shape(problem)
+        self._fits: dict[Rank, list[Fit]] = {}
+        self._errors: dict[Rank, np.ndarray] = {}
+        self._current: Rank | None = None
+
+    def fit(self, ranks: Sequence[Rank]) -> None:
+        """Fit those ranks that are not yet, the folds of each together.
+
+        From zero, or from the current rank's fits.
+        """
+        new = [rank for rank in ranks if rank not in self._fits]
+        if self._current is None:
+            each = [rough_fits(self._trains, [rank] * len(self._trains)) for rank in new]
+        else:
+            each = [descend(fits) for fits in near_fits(self._fits[self._current], new)]
+        for rank, fits in zip(new, each, strict=True):
+            self._fits[rank] = own_bends(fits)
+            problems, points = zip(*self._fits[rank], strict=True)
+            self._errors[rank] = np.array(validate(problems, points, self._tests))
+
+    def rescale(self, rank: Rank) -> None:
+        """Look at other ranks from the fits of this one; prediction errors need no scale."""
+        self.fit([rank])
+        self._current = rank
+
+    def alone(self, rank: Rank) -> float:
+        """Mean error over the folds."""
+        return self.of(rank)
+
+    def of(self, rank: Rank) -> float:
+        """Mean error over the folds."""
+        return float(np.mean(self._errors[rank]))
+
+    def of_all(self, ranks: Sequence[Rank]) -> list[float]:
+        """The same of every rank."""
+        return [self.of(rank) for rank in ranks]
+
+    def choose(self, best: Rank, tried: Sequence[Rank]) -> Rank:
+        """The simplest rank that is not worse than the best by more than one standard error.
+
+        That of the difference: both have met the same folds. The least error itself tends to belong
+        to a rank that is too large, as one more component costs little.
+        """
+        return min(
+            (rank for rank in tried if self._close(rank, best)),
+            key=lambda rank: (degrees_of_freedom(self._shape, rank), self.of(rank)),
+            default=best,
+        )
+
+    def _close(self, rank: Rank, best: Rank) -> bool:
+        more = self._errors[rank] - self._errors[best]
+        return bool(np.mean(more) <= standard_error(more))
