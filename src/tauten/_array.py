@@ -102,6 +102,10 @@ def pair_products(left: Array, right: Array, out: Array | None = None) -> Array:
     if _run_along_samples(left, right):
         pair = (a if _samples_fastest(a) else np.asfortranarray(a) for a in (left, right))
         return np.einsum("ipm,iqm->ipq", *pair, out=out)
+    if is_numpy(left) and right.shape[0] == 1 and _samples_fastest(left):
+        return np.matmul(right[0], left.transpose(1, 2, 0)).transpose(2, 0, 1)
+    if is_numpy(right) and left.shape[0] == 1 and _samples_fastest(right):
+        return np.matmul(left[0], right.transpose(1, 2, 0)).transpose(2, 1, 0)
     xp = namespace(left, right)
     return xp.matmul(left, xp.matrix_transpose(right))
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tauten.data import Rows
-from tauten.designs import Covariate
-from tauten.losses import Loss
+from tauten.designs import Covariate, Direct
+from tauten.losses import Loss, Squared
 from tauten.problem import Problem, gradients, scores
 from tauten.problem.samplewise import Kernel
 from tauten.robust import Robustifier, Shrink, Truncate
@@ -189,3 +189,31 @@ def test_influence_is_what_is_cut_of_each_gradient(make, theta, robust):
         sizes = [np.sqrt(sum(np.sum(g**2) for g in blocks)) for blocks in (cut, raw)]
         expected.append(1 - sizes[0] / sizes[1])
     np.testing.assert_allclose(problem.influence(theta), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("of_x", "of_y", "plain", "curved"),
+    [
+        ((4, 3), (), 19, 19),  # 4·2 + 3·2 + 2·2, and the response
+        ((4,), (3,), 21, 39),  # each of two columns of the last factor has its own
+        (None, (4, 3), 30, 30),
+    ],
+)
+def test_chunks_of_passes_with_curvature_are_smaller(of_x, of_y, plain, curved, make_theta):
+    """As more is made of a sample, which decides how many of them are a chunk."""
+    theta, n = make_theta((*(of_x or ()), *of_y), (2, 2)), 5
+    X = None if of_x is None else np.ones((n, *of_x))
+    design = Direct() if X is None else Covariate()
+    asked = []
+
+    class Watched(Rows):
+        def map_sum(self, fn, width=None):
+            asked.append(width)
+            return super().map_sum(fn, width)
+
+    problem = Problem(Watched(X, np.ones((n, *of_y))), Squared(), design)
+    problem.gradient(theta)
+    problem.gradient(theta, curvature=True)
+    problem.curvature(theta)
+    problem.scatter(theta)
+    assert asked == [plain, curved, curved, curved]

@@ -16,9 +16,10 @@ from .memory import keep_memory
 from .threads import Team
 
 CACHED = 2**20  # bytes that are made of a chunk: what is done to them is then done in cache
-# Bytes of the samples of a chunk, at least, as calls of numpy should take less time than reading
-# them; and at most.
+# Bytes of the samples of a chunk, or of what is made of them, at least: calls of numpy should take
+# less time than these; and of the samples, at most. So many are enough, however small they are.
 SMALL_CHUNK, LARGE_CHUNK = 13_000_000, 2**26
+ENOUGH = 2**14
 SHARE = 2**22  # bytes of X that are worth a thread of their own
 COLUMNS = 3  # of the factors, where nothing is said
 # Bytes of X from which more threads than one pay; where responses are arrays there is more to do.
@@ -140,7 +141,8 @@ class Rows(Samples):
         row_bytes = 8 * sum(map(math.prod, (shape, *responses))) or 8
         projected = COLUMNS * sum(shape) + (math.prod(shape) if self.X is None else 0)
         in_cache = CACHED // (8 * (width or projected) or 8)
-        rows = max(min(in_cache, LARGE_CHUNK // row_bytes), SMALL_CHUNK // row_bytes, 1)
+        least = min(SMALL_CHUNK // max(row_bytes, 8 * (width or 0)), ENOUGH)
+        rows = max(min(in_cache, LARGE_CHUNK // row_bytes), least, 1)
         if self.n <= rows and self.n * row_bytes < self._worth_threads:
             return self.n
         hands = max(2, min(self.threads.size, self.n * row_bytes // SHARE))

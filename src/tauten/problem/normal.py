@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from .._array import Array, column, flat, like, matrix_of, namespace, product, reshape
+from .._array import Array, column, flat, like, matrix_of, namespace, pair_products, reshape
 from .._lazy import lazy
 from ..data.base import add_up
 from ..jeffreys import unit
@@ -63,17 +63,19 @@ class Slice:
         xp, q, n = namespace(weight), self.basis, weight.shape[0]
         seen = xp.broadcast_to(self.seen, (n, *self.seen.shape[1:]))
         own = xp.broadcast_to(self.own, (n, self.own.shape[1]))
-        here = weight[:, :, None] * own[:, None, :]
+        here = pair_products(weight[:, :, None], own[:, :, None])
         kept_seen = kept_here = None
         if kept is not None:
             size = seen.shape[2]
             kept_seen, kept_here = kept[:, None, :size], self._picked(kept[:, size:])
         squares = reshape(q[:, :, None] * q[:, None, :], (q.shape[0], q.shape[1] ** 2))
-        inner = product(weight, squares, (q.shape[1], q.shape[1]))  # Σ_q W_iq Q_qs Q_qt
+        # Σ_q W_iq Q_qs Q_qt, as a transposed product: what is done with it runs along samples
+        inner = reshape((squares.T @ weight.T).T, (n, q.shape[1], q.shape[1]))
         across = self._across(kept_of(seen, kept_seen), here)
         here = kept_of(here, kept_here)
         back = across if kept is None else self._across(seen, here)
-        top = [_summed(kept_of(inner @ seen, kept_seen), seen), across]
+        moved = pair_products(inner, xp.matrix_transpose(seen))
+        top = [_summed(kept_of(moved, kept_seen), seen), across]
         bottom = [back.T, self._at_same_places(here, own)]
         return xp.concat([xp.concat(top, axis=1), xp.concat(bottom, axis=1)], axis=0)
 
@@ -87,7 +89,7 @@ class Slice:
         """Rows B_is (n, r, D'), of the blocks that see the response through U alone."""
         columns, order = self.basis.T, self.line.theta.order
         rows = [flat(islice(self._pulled(columns[s, :]), order)) for s in range(columns.shape[0])]
-        return namespace(columns).stack(rows, axis=1)
+        return reshape(flat(rows), (rows[0].shape[0], len(rows), rows[0].shape[1]))
 
     @lazy
     def own(self) -> Array:
@@ -147,6 +149,5 @@ def kept_of(rows: Array, kept: Array | None) -> Array:
 
 
 def _summed(left: Array, right: Array) -> Array:
-    """``Σ leftᵀ right`` over all axes but the last."""
-    rows = math.prod(left.shape[:-1])
-    return reshape(left, (rows, left.shape[-1])).T @ reshape(right, (rows, right.shape[-1]))
+    """``Σ leftᵀ right`` over all axes but the last, of three."""
+    return sum(left[:, s, :].T @ right[:, s, :] for s in range(left.shape[1]))

@@ -73,9 +73,15 @@ class Problem:
         """The work on one chunk."""
         return Kernel(self.loss, self.design, self.robust, self.missing)
 
-    def width(self, theta: Tucker) -> int:
-        """How many numbers a pass makes of a sample: its gradient's, and its response's."""
-        return theta.d_eff + math.prod(self.data.y.shape[1:])
+    def width(self, theta: Tucker, *, curvature: bool = False) -> int:
+        """How many numbers a pass makes of a sample: its gradient's, and its response's.
+
+        For a curvature, where responses are tensors, as many as the last factor has columns times:
+        see :class:`tauten.problem.normal.Slice`.
+        """
+        response = self.data.y.shape[1:]
+        times = theta.rank[-1] if curvature and response and self.data.X is not None else 1
+        return times * theta.d_eff + math.prod(response)
 
     def kernel_at(self, theta: Tucker) -> Kernel:
         """The same with the prior at a point, where there is one."""
@@ -139,7 +145,7 @@ class Problem:
         kernel = self.kernel_at(theta)
         total, count = self.data.map_sum(
             lambda c: [*kernel.curvature(kernel.see(theta, c), slope=slope), total_weight(c)],
-            self.width(theta),
+            self.width(theta, curvature=True),
         )
         return self.with_ridge(theta, total / count)
 
@@ -150,7 +156,8 @@ class Problem:
         count by the squares of their weights in the covariance, as a sum of independent terms does.
         """
         kernel = self.kernel_at(theta)
-        sums = self.data.map_sum(lambda c: kernel.scatter(kernel.see(theta, c)), self.width(theta))
+        width = self.width(theta, curvature=True)
+        sums = self.data.map_sum(lambda c: kernel.scatter(kernel.see(theta, c)), width)
         slope, moment, mean = per_sample(sums)
         if self.ridge:
             mean = mean + self.ridge * ridge_gradient(theta).flat()
@@ -304,9 +311,10 @@ def gradients(
     if all(map(all_that_count, problems)):
         return problems[0].data.spread(lambda one: gradient_at_once(*one), each)
     work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta, _ in each], asked)
+    totals = _each(problems, thetas, work, curvature=any(asked))
     return [
         problem.gradient_from(theta, total, curvature=curved)
-        for (problem, theta, curved), total in zip(each, _each(problems, thetas, work), strict=True)
+        for (problem, theta, curved), total in zip(each, totals, strict=True)
     ]
 
 
@@ -351,9 +359,12 @@ def _each(
     problems: Sequence[Problem],
     thetas: Sequence[Tucker],
     sums: Callable[[list[Chunk]], Sequence[Any]],
+    *,
+    curvature: bool = False,
 ) -> Iterator[list[Any]]:
     """Sums over the same samples for one problem after the other, from one pass."""
-    width = max(map(Problem.width, problems, thetas))
+    each = zip(problems, thetas, strict=True)
+    width = max(problem.width(theta, curvature=curvature) for problem, theta in each)
     totals = problems[0].data.map_sums(sums, [problem.data for problem in problems], width)
     size = len(totals) // len(problems)
     return (totals[low : low + size] for low in range(0, len(totals), size))

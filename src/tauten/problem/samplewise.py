@@ -97,11 +97,11 @@ class Kernel:
 
     def totals(self, seen: Seen) -> Array:
         """Loss of each sample, over all entries of its response."""
-        if self.loss.quadratic:  # no array of the size of the responses
+        if self.loss.quadratic and seen.score.ndim > 1:  # no array of the size of the responses
             rows = matrix_of(seen.score, 1)
             return namespace(rows).vecdot(rows, rows) / 2
-        rows = matrix_of(self.value(seen.line), 1)
-        return namespace(rows).sum(rows, axis=1)
+        values = seen.score**2 / 2 if self.loss.quadratic else self.value(seen.line)
+        return namespace(values).sum(matrix_of(values, 1), axis=1) if values.ndim > 1 else values
 
     def score(self, view: View) -> Array:
         """Score of each sample before it is bent; zero where the response is missing."""
