@@ -9,7 +9,9 @@ from tauten.data import Rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Squared
 from tauten.problem import Problem
+from tauten.robust import adaptive
 from tauten.select import criteria, rough, select_rank
+from tauten.tucker import degrees_of_freedom
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -119,3 +121,29 @@ def test_criteria_of_ranks_that_the_last_move_did_not_look_at(rng):
     assert path.rank == (3, 3, 3)
     assert np.isfinite(path.criterion).all()
     assert criteria[1, 1, 1] > criteria[2, 2, 2] > criteria[3, 3, 3] < criteria[4, 4, 4]
+
+
+def test_losses_of_many_residuals_are_added_up_by_parts(rng, monkeypatch):
+    problem = explained(4.0, 3.0)
+    whole = select_rank(problem, rng=rng)
+    monkeypatch.setattr(criteria, "PART", 7)
+    parts = select_rank(problem, rng=rng)
+    assert parts.ranks == whole.ranks
+    np.testing.assert_allclose(parts.criterion, whole.criterion, rtol=1e-12)
+
+
+def test_the_efficiency_of_many_residuals_is_that_of_some(rng, monkeypatch):
+    """It is the same for all ranks: their losses are known as exactly as ever."""
+    problem = explained(4.0, 3.0, n=2000)
+    every = select_rank(problem, rng=rng)
+    monkeypatch.setattr(adaptive, "MOST_SCORES", 500)
+    some = select_rank(problem, rng=rng)
+    assert some.rank == every.rank
+    losses = [
+        [c - degrees_of_freedom((7, 6, 6), r) * np.log(2000) for r, c in known.items()]
+        for known in (dict(zip(p.ranks, p.criterion, strict=True)) for p in (every, some))
+    ]
+    ratios = np.divide(*losses)
+    assert 0.7 < ratios[0] < 1.4
+    assert ratios[0] != 1
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-3)

@@ -16,7 +16,7 @@ from ..tucker import Tucker, hooi, hosvd, multi_mode_dot
 from .base import tame, with_linear, zero
 
 Sight = tuple[Problem, Tucker, int]  # a problem as a start sees it, from where, in which step
-START_SIZE = 500  # samples that residual scale and length of a step are taken from, good to 5%
+START_SIZE = 250  # samples that residual scale and length of a step are taken from, good to 7%
 
 
 def iht(

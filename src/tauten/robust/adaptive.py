@@ -145,9 +145,7 @@ class Adaptive(Robustifier, name="auto"):
 
 def choose_bend(scores: np.ndarray) -> Huber:
     """Choose a bend by the estimated asymptotic variance of a location; nan is missing."""
-    scores = scores[np.isfinite(scores)]
-    if scores.size > MOST_SCORES:  # drawn, not strided: a stride may meet one entry of a response
-        scores = scores[np.random.default_rng(0).integers(scores.size, size=MOST_SCORES)]
+    scores = drawn(scores[np.isfinite(scores)])
     scale = robust_scale(scores) if scores.size else 0.0
     if scale == 0:
         return Huber(np.inf).calibrate()
@@ -162,6 +160,13 @@ def choose_bend(scores: np.ndarray) -> Huber:
     if np.log(variances[-1] / variances[best]) <= 2 * doubt:
         return bends[-1]
     return gentlest(bends, variances, 1 + SLACK / np.sqrt(scores.size))
+
+
+def drawn(scores: np.ndarray) -> np.ndarray:
+    """As many scores as scales and bends come of; not strided: that may meet one response entry."""
+    if scores.size <= MOST_SCORES:
+        return scores
+    return scores[np.random.default_rng(0).integers(scores.size, size=MOST_SCORES)]
 
 
 def slopes_of(

@@ -11,11 +11,13 @@ import numpy as np
 from ..init.base import tensor_shape
 from ..problem import Problem, scores, values
 from ..robust import Huber
-from ..robust.adaptive import choose_bend, slopes_of
+from ..robust.adaptive import choose_bend, drawn, slopes_of
 from ..robust.thresholds import robust_scale
 from ..tucker import degrees_of_freedom
 from .folds import folds, standard_error, validate
 from .rough import Fit, Rank, bent_fits, counted, descend, near_fits, own_bends, rough_fits
+
+PART = 2**17  # residuals at a time, a megabyte of them: in PCA they are as many as the data
 
 
 class Bic:
@@ -76,9 +78,10 @@ class Bic:
         # What the fit has taken out of its residuals is taken out of all of them.
         left = max(self._n - degrees_of_freedom(self._shape, rank), 1)
         self._share = math.sqrt(left / self._n)
-        slope = np.mean(slopes_of(self._bend.score, residuals))
+        some = drawn(residuals)
+        slope = np.mean(slopes_of(self._bend.score, some))
         # None where nothing is left to explain.
-        self._efficiency = float(np.mean(self._bend.score(residuals) ** 2) / slope) or 1.0
+        self._efficiency = float(np.mean(self._bend.score(some) ** 2) / slope) or 1.0
         self._losses = {rank: self._loss(residuals)}
 
     def alone(self, rank: Rank) -> float:
@@ -100,9 +103,12 @@ class Bic:
         return [self.of(rank) for rank in ranks]
 
     def _loss(self, entries: np.ndarray) -> float:
-        if self._bend is not None:
-            entries = self._bend.value(self._share * entries) / self._efficiency
-        return 2 * float(np.sum(entries))
+        if (bend := self._bend) is None:
+            return 2 * float(np.sum(entries))
+        parts = np.array_split(entries, math.ceil(entries.size / PART))
+        spread = self._problem.data.spread
+        sums = spread(lambda part: float(np.sum(bend.value(self._share * part))), parts)
+        return 2 * sum(sums) / self._efficiency
 
     def choose(self, best: Rank, tried: Sequence[Rank]) -> Rank:
         """The best: the penalty has counted the parameters."""
