@@ -19,6 +19,8 @@ import numpy as np
 
 Array = Any  # an array of any library that follows the array API standard
 
+# Since 2.1, which has this function, numpy follows the standard itself: no wrappers are needed.
+NUMPY: ModuleType = np if hasattr(np, "cumulative_sum") else array_api_compat.numpy
 FEW_ROWS = 64  # of a triangular matrix that is inverted without cutting it
 
 
@@ -28,9 +30,9 @@ def namespace(*arrays: Array) -> ModuleType:
         if type(array) is not np.ndarray:
             break
     else:  # the common case, asked thousands of times
-        return np
+        return NUMPY
     found = array_api_compat.array_namespace(*(a for a in arrays if a is not None))
-    return np if found is array_api_compat.numpy else found  # since 2.0 it follows the standard
+    return NUMPY if found is array_api_compat.numpy else found
 
 
 def is_numpy(array: Array) -> bool:
