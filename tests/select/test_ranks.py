@@ -7,6 +7,7 @@ import pytest
 
 from tauten.data import Rows
 from tauten.designs import Covariate, Direct
+from tauten.init import starts
 from tauten.losses import Squared
 from tauten.problem import Problem
 from tauten.robust import adaptive
@@ -95,6 +96,20 @@ def test_larger_equal_ranks_only_while_the_last_one_is_the_best(components, equa
     path = select_rank(explained(*components), rng=rng)
     assert path.rank == (len(components),) * 3
     assert [rank for rank in path.ranks if len(set(rank)) == 1] == [(r, r, r) for r in equal]
+
+
+@pytest.mark.parametrize("criterion", ["bic", "cv"])
+def test_only_the_smallest_equal_ranks_start_from_zero(criterion, rng, monkeypatch):
+    begun = []
+
+    def watched(problems, tried):
+        begun.extend(tried)
+        return starts(problems, tried)
+
+    monkeypatch.setattr(rough, "starts", watched)
+    path = select_rank(explained(4.0, 3.0, 2.0), criterion=criterion, rng=rng)
+    assert set(begun) == {(1, 1, 1), (2, 2, 2), (3, 3, 3)} < set(path.ranks)
+    assert (4, 4, 4) in path.ranks
 
 
 @pytest.mark.parametrize("criterion", ["bic", "cv"])

@@ -65,10 +65,14 @@ class Bic:
         begun = self._fits | {rank: fit for rank, (fit,) in near}
         return bent_fits([begun[rank] for rank in ranks], [self._bend] * len(ranks))
 
-    def rescale(self, rank: Rank) -> None:
-        """Take bend and efficiency from the fit of a rank; others are then looked at from there."""
+    def look_from(self, rank: Rank) -> None:
+        """Fit others from the fit of a rank, from now on."""
         self.fit([rank])
         self._current = rank
+
+    def rescale(self, rank: Rank) -> None:
+        """Take bend and efficiency from the fit of a rank, and look from there."""
+        self.look_from(rank)
         if not self._problem.loss.residual:
             return
         (residuals,) = self._entries([self._fits[rank]])
@@ -153,10 +157,14 @@ class CrossValidated:
             problems, points = zip(*self._fits[rank], strict=True)
             self._errors[rank] = np.array(validate(problems, points, self._tests))
 
-    def rescale(self, rank: Rank) -> None:
-        """Look at other ranks from the fits of this one; prediction errors need no scale."""
+    def look_from(self, rank: Rank) -> None:
+        """Fit others from the fits of a rank, from now on."""
         self.fit([rank])
         self._current = rank
+
+    def rescale(self, rank: Rank) -> None:
+        """Look from there; prediction errors need no scale."""
+        self.look_from(rank)
 
     def alone(self, rank: Rank) -> float:
         """Mean error over the folds."""

@@ -42,7 +42,7 @@ def select_rank(
 ) -> RankPath:
     """Choose Tucker ranks: the best equal ranks, then moves of one or two modes by one.
 
-    Equal ranks are fitted from zero, their neighbours from the best fit so far.
+    The smallest equal ranks are fitted from zero, others from the best fit so far.
 
     Parameters
     ----------
@@ -81,6 +81,7 @@ def select_rank(
         current = best(equal[:most], cost.alone)
         if current != equal[most - 1]:
             break
+        cost.look_from(current)
     visited: set[Rank] = set()
     # At the scale of another fit an earlier one may be the best again: then the search ends.
     while current not in visited:
