@@ -11,6 +11,7 @@ from tauten._checks import (
     check_number,
     check_rank,
     check_same_length,
+    check_size,
     check_tensor,
     check_theta,
 )
@@ -88,10 +89,35 @@ def test_threads_are_as_many_as_asked_for(monkeypatch):
     asked = []
     monkeypatch.setattr(_checks, "available_threads", lambda n_jobs: asked.append(n_jobs) or 1)
     X, y = np.random.default_rng(0).normal(size=(40, 3, 2)), np.arange(40.0)
-    model = TensorRegressor(rank=1, n_jobs=1).fit(X, y)
-    model.predict(X)
-    TensorPCA(rank=1, n_jobs=1).fit(X).transform(X)
-    assert asked.count(1) >= 4
+    model = TensorRegressor(rank=1, n_jobs=1).fit(X, y, covariates=X[:, :, 0])
+    model.predict(X, covariates=X[:, :, 0])
+    model.score(X, y, covariates=X[:, :, 0])
+    PCA = TensorPCA(rank=1, n_jobs=1).fit(X)
+    PCA.inverse_transform(PCA.transform(X))
+    TensorPCA(rank=1, replicates=True, n_jobs=1).fit(X)
+    assert len(asked) >= 9
+    assert set(asked) == {1}
+
+
+def test_a_wrong_number_of_threads_is_not_blamed_on_the_array(monkeypatch):
+    monkeypatch.setattr(_checks, "WORTH_THREADS", 0)
+    with pytest.raises(ValueError, match=r"^n_jobs must be"):
+        check_tensor("X", np.ones((3, 2)), n_jobs=0)
+
+
+def test_numbers_too_large_for_a_float_are_infinite():
+    with pytest.raises(ValueError, match=r"X must be an array of numbers: .*infinity"):
+        check_tensor("X", np.full((3, 2), np.longdouble("1e4000")))
+
+
+def test_the_typical_size_is_that_of_all_channels():
+    """Of 16 images of three channels, the last two of which are of a size that can be had."""
+    images = np.ones((16, 64, 64, 3), np.float32)
+    images[..., 0] = 1e10
+    check_size("X", images)
+    images[..., 1] = 1e10
+    with pytest.raises(ValueError, match="X must have entries of a size"):
+        check_size("X", images)
 
 
 def test_fewest_axes():

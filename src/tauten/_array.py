@@ -99,11 +99,10 @@ def product(batch: Array, matrix: Array, shape: tuple[int, ...]) -> Array:
     return reshape(matrix_of(batch, 1) @ matrix, (batch.shape[0], *shape))
 
 
-def pair_products(left: Array, right: Array, out: Array | None = None) -> Array:
+def pair_products(left: Array, right: Array) -> Array:
     """``L_i R_iᵀ`` of each pair of samples (n, p, m) and (n, q, m); a batch of one serves all."""
     if _run_along_samples(left, right):
-        pair = (a if _samples_fastest(a) else np.asfortranarray(a) for a in (left, right))
-        return np.einsum("ipm,iqm->ipq", *pair, out=out)
+        return _products_along_samples(left, right)
     if is_numpy(left) and right.shape[0] == 1 and _samples_fastest(left):
         return np.matmul(right[0], left.transpose(1, 2, 0)).transpose(2, 0, 1)
     if is_numpy(right) and left.shape[0] == 1 and _samples_fastest(right):
@@ -120,8 +119,15 @@ def flat_pair_products(pairs: Sequence[tuple[Array, Array]]) -> Array:
     rows = np.empty((sum(sizes), n), np.result_type(*chain.from_iterable(pairs)))
     for (left, right), end, size in zip(pairs, accumulate(sizes), sizes, strict=True):
         place = rows[end - size : end].reshape(left.shape[1], right.shape[1], n)
-        pair_products(left, right, out=place.transpose(2, 0, 1))
+        _products_along_samples(left, right, out=place.transpose(2, 0, 1))
     return rows.T
+
+
+def _products_along_samples(
+    left: np.ndarray, right: np.ndarray, out: np.ndarray | None = None
+) -> np.ndarray:
+    pair = (a if _samples_fastest(a) else np.asfortranarray(a) for a in (left, right))
+    return np.einsum("ipm,iqm->ipq", *pair, out=out)
 
 
 def _run_along_samples(left: Array, right: Array) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -91,7 +92,7 @@ def _find(name: str, value: Any, missing: bool) -> Array | None:
 
 
 def _as_numpy(name: str, value: Any, missing: bool, n_jobs: int | None) -> np.ndarray:
-    try:
+    with _naming(name), quiet():  # numbers may be too large for a float
         array = check_array(
             value,
             dtype=[np.float64, np.float32],
@@ -102,11 +103,19 @@ def _as_numpy(name: str, value: Any, missing: bool, n_jobs: int | None) -> np.nd
             ensure_all_finite=False,
             input_name=name,
         )
-        with quiet():  # infinities of both signs make it warn before it finds them
-            if not _finite_sums(array, n_jobs):
+    with quiet():  # infinities of both signs make it warn before it finds them
+        if not _finite_sums(array, n_jobs):
+            with _naming(name):
                 assert_all_finite(array, allow_nan=missing, input_name=name)
-        return array
-    except (TypeError, ValueError) as error:  # its message may not name the argument
+    return array
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Errors of scikit-learn, whose messages may not name the argument."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         why = str(error).partition("\n")[0].rstrip(".")  # scikit-learn goes on about its own models
         why = re.sub(r"np\.str_\((.*)\)", r"\1", why)
@@ -157,7 +166,8 @@ def check_size(name: str, array: np.ndarray) -> None:
 
     A few entries may be of any size: that is what robust estimates are for.
     """
-    array = array.reshape(-1)[:: (array.size // SOME) | 1]  # an odd step: dimensions are often even
+    if array.size > SOME:  # drawn, not strided: that may meet one channel of an image only
+        array = array.reshape(-1)[np.random.default_rng(0).integers(array.size, size=SOME)]
     sizes = np.abs(array[np.isfinite(array) & (array != 0)])
     typical = float(np.median(sizes)) if sizes.size else 1.0
     largest = float(np.finfo(array.dtype).max) ** 0.25  # so that its fourth power is a number
@@ -177,9 +187,9 @@ def check_same_length(X: Array, y: Array, name: str = "y") -> None:
         )
 
 
-def check_covariates(covariates: Any, X: Array) -> Array:
+def check_covariates(covariates: Any, X: Array, n_jobs: int | None = None) -> Array:
     """Return vector covariates (n, c) of the samples."""
-    Z = check_tensor("covariates", covariates, min_ndim=2, anywhere=True)
+    Z = check_tensor("covariates", covariates, min_ndim=2, anywhere=True, n_jobs=n_jobs)
     if Z.ndim > 2:
         raise ValueError(f"covariates must have shape (n, c), one row per sample; got {Z.shape}")
     check_same_length(X, Z, "covariates")

@@ -72,7 +72,7 @@ class TensorGLM(TensorModel):
     def _problem(self, X: Array, y: Array, loss: Loss, covariates: Any, weight: Any) -> Problem:
         """Check what comes with X and put it all together with the loss and the robustifier."""
         check_same_length(X, y)
-        Z = None if covariates is None else check_covariates(covariates, X)
+        Z = None if covariates is None else check_covariates(covariates, X, self.n_jobs)
         weight = check_weight(weight, X.shape[0])
         data = self._gather(X, y, Z, weight, intercept=self.fit_intercept)
         data.each("y", loss.check)
@@ -190,7 +190,7 @@ class TensorGLM(TensorModel):
             return None
         if covariates is None:
             raise ValueError("covariates must be given: the model was fitted with them")
-        Z = check_covariates(covariates, X)
+        Z = check_covariates(covariates, X, self.n_jobs)
         if Z.shape[1] != columns:
             raise ValueError(
                 f"covariates must have as many columns as in fit, {columns}; got {Z.shape[1]}"

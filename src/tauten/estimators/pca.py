@@ -209,7 +209,7 @@ class TensorPCA(TransformerMixin, TensorModel):
         if batch == self.replicates:
             validate_data(self, Y, skip_check_array=True, reset=False)
         if not batch:
-            plain = check_tensor("Y", Y, missing=True)
+            plain = check_tensor("Y", Y, missing=True, n_jobs=self.n_jobs)
             return coordinates(plain - self.offset_, self.tucker_.factors)
         data, offset = self._gather(None, tensors, keep=False), self.offset_
         factors = [data.like(u) for u in self.tucker_.factors]
@@ -227,7 +227,7 @@ class TensorPCA(TransformerMixin, TensorModel):
         array (p_1, ..., p_d) or (n, p_1, ..., p_d)
         """
         check_is_fitted(self)
-        tensors = check_tensor("scores", scores)
+        tensors = check_tensor("scores", scores, n_jobs=self.n_jobs)
         self._check_shape("scores", tensors, self.rank_)
         first = tensors.ndim - len(self.rank_)
         return multi_mode_dot(tensors, self.tucker_.factors, first=first) + self.offset_

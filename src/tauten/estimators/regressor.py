@@ -112,7 +112,7 @@ class TensorRegressor(RegressorMixin, TensorGLM):
         return self
 
     def _response(self, y: Any) -> Array:
-        return check_tensor("y", y, anywhere=True)
+        return check_tensor("y", y, anywhere=True, n_jobs=self.n_jobs)
 
     def predict(self, X: Any, covariates: Any = None) -> np.ndarray:
         """Predict responses.
@@ -134,7 +134,7 @@ class TensorRegressor(RegressorMixin, TensorGLM):
         from sklearn.metrics import r2_score  # here: it takes half a second to import
 
         predicted = in_memory(self.predict(X, covariates))
-        y = check_tensor("y", y)
+        y = check_tensor("y", y, n_jobs=self.n_jobs)
         check_same_length(predicted, y)
         flat = (a.reshape(a.shape[0], -1) for a in (y, predicted))
         return float(r2_score(*flat, sample_weight=sample_weight))

@@ -29,7 +29,8 @@ def neighbours(
     Returns
     -------
     list of lists of Tucker
-        For each rank a point of each problem. They take one pass, if any is grown.
+        For each rank a point of each problem. If any is grown they take one pass, and some samples
+        are looked at.
 
     Examples
     --------

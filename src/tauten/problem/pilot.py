@@ -106,19 +106,14 @@ class PilotFit:
         if len(robusts) > 1 and self._theta.d_eff > SMALL:
             return [self.risks([robust])[0] for robust in robusts]
         kernels = [replace(self._plain, robust=robust) for robust in robusts]
-
-        def scatters(part: Chunk) -> list[list[Any]]:
-            return [k.scatter(k.seen(self._line(k, part))) for k in kernels]
-
-        spread = self._problem.data.spread
         with quiet():  # where every gradient is cut there is no slope, and the error is infinite
-            sums = map(add_up, zip(*spread(scatters, self._parts), strict=True))
-            return spread(self._risk, list(sums))
+            sums = [add_up(self._spread(kernel, kernel.scatter)) for kernel in kernels]
+            return self._problem.data.spread(self._risk, sums)
 
     def _risk(self, sums: list[Any]) -> float:
         slope, moment, _ = per_sample(sums)
-        slope, size = self._problem.with_ridge(self._theta, slope), self._theta.d_eff
-        with BLAS.all_for(4 * size**3 if size > SMALL else 0):
+        slope = self._problem.with_ridge(self._theta, slope)
+        with BLAS.all_for(4 * self._theta.d_eff**3):
             return expected_error(self._theta, slope, moment)
 
     def tensor_curvature(self, robust: Robustifier, direction: Array) -> float:

@@ -17,7 +17,7 @@ from .criteria import Bic, CrossValidated
 from .rough import Rank, counted
 
 LARGEST_RANK = 5
-FIRST = 3  # equal ranks that are tried in any case; a larger one, if the last before is the best
+FIRST = 3  # equal ranks that are fitted from zero, and tried in any case; the largest one is too
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ def select_rank(
                 report(len(tried), None)
         return min(costs, key=costs.__getitem__, default=equal[0])
 
-    for most in range(min(FIRST, len(equal)), len(equal) + 1):
-        current = best(equal[:most], cost.alone)
-        if current != equal[most - 1]:
-            break
-        cost.look_from(current)
+    current = best(equal[:FIRST], cost.alone)
+    if len(equal) > FIRST:  # components of like size may be worth their price only all together
+        cost.look_from(equal[FIRST - 1])
+        if best([current, equal[-1]], cost.alone) != current:
+            current = best(equal, cost.alone)
     visited: set[Rank] = set()
     # At the scale of another fit an earlier one may be the best again: then the search ends.
     while current not in visited:
