@@ -159,7 +159,7 @@ def test_a_fit_keeps_linear_algebra_to_one_thread_between_its_passes(two_threads
     assert found("steps") == {1}
     seen["start"].clear(), seen["steps"].clear()
     tt.TensorRegressor(rank=1, init="iht").fit(*workers.problem(0, SMALL))
-    assert found("start", "steps") == {2}  # no thread of ours that it could be in the way of
+    assert found("start", "steps") == {1}  # they would wait for each other on a busy machine
 
 
 @needs_cores

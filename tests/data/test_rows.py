@@ -191,11 +191,13 @@ def test_bad_n_jobs(n_jobs):
         tt.TensorPCA(rank=1, n_jobs=n_jobs).fit(np.eye(3))
 
 
-def test_a_failing_chunk_raises_and_lifts_the_limit(many, rng):
-    def blas():
-        pools = threadpoolctl.threadpool_info()
-        return [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
+def blas():
+    """How many threads each library of linear algebra has."""
+    pools = threadpoolctl.threadpool_info()
+    return [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
 
+
+def test_a_failing_chunk_raises_and_lifts_the_limit(many, rng):
     before = blas()
     rows = Rows(rng.normal(size=(40, 2)), np.ones(40), chunk=5, threads=2)
     inside = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -90,10 +89,6 @@ class Files(Samples):
     def room(self) -> int:
         """Samples that a quarter of the memory holds."""
         return min(self.n, rows_within(self.memory, self._row_bytes))
-
-    def at_work(self) -> AbstractContextManager[None]:
-        """See :meth:`Samples.at_work`; where one thread does all, it may call on others."""
-        return super().at_work() if self.threads.size > 1 else nullcontext()
 
     def spread(self, fn: Callable[[Any], Any], shares: Sequence[Any]) -> list[Any]:
         """Apply `fn` to shares of some other work, on the threads for what is in memory."""

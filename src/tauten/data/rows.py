@@ -77,8 +77,8 @@ class Rows(Samples):
         return self.X if self.y is None else self.y
 
     def at_work(self) -> AbstractContextManager[None]:
-        """See :meth:`Samples.at_work`; where one thread does all, it may call on others."""
-        return super().at_work() if self._threads(self.chunk_rows()) > 1 else nullcontext()
+        """See :meth:`Samples.at_work`; other libraries know best how many threads they need."""
+        return super().at_work() if is_numpy(self.main) else nullcontext()
 
     def spread(self, fn: Callable[[Any], Any], shares: Sequence[Any]) -> list[Any]:
         """Apply `fn` to shares of some other work, on the threads that a pass has."""
