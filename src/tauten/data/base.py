@@ -138,9 +138,9 @@ class Samples:
         """Hold this while passes and small linear algebra take turns, as they do in a fit.
 
         It keeps linear algebra to one thread: those of OpenBLAS spin for a while after each use, by
-        default 2**26 cycles, and would take a core from the threads that go over the samples. Where
-        there are none, others of small data gain little, and wait for each other at each of
-        thousands of calls as soon as another process needs a core.
+        default 2**26 cycles, and would take a core from the threads that go over the samples. Small
+        data, which have no such threads, gain little from those of OpenBLAS: these wait for each
+        other at each of thousands of calls as soon as another process needs a core.
         """
         return BLAS.single()
 

@@ -210,9 +210,8 @@ class Dataset(Stored):
 
     def _holds_numbers(self) -> bool:
         array = self.array
-        whole = array.chunks is None or array.chunks[1:] == array.shape[1:]
-        if array.chunks is not None and array.file.userblock_size:  # old HDF5 libraries forget it
-            whole = False
+        forgotten = array.file.userblock_size  # by old HDF5 libraries, in the places of chunks
+        whole = array.chunks is None or (array.chunks[1:] == array.shape[1:] and not forgotten)
         bare = self.raw == self.dtype and array.id.get_create_plist().get_nfilters() == 0
         written = array.file.mode == "r"  # else the last changes may not be in the file yet
         return bool(whole and bare and written)
