@@ -79,6 +79,13 @@ def test_a_stopped_fit_ends_where_it_would_have(options, count, data, path, monk
     assert not list(path.parent.iterdir())
 
 
+def test_the_last_run_knows_the_last_step_of_the_one_before():
+    stage = Stage(progress=Progress(moved=0.3, before=0.5))
+    stage.advance(Tucker(np.ones(1), [np.ones((2, 1))]))
+    assert stage.last
+    assert stage.progress == Progress(before=0.3)
+
+
 def test_all_numbers_of_a_run_are_kept(path):
     names = [entry.name for entry in fields(Progress) if entry.type == "float"]
     numbers = {name: float(i) for i, name in enumerate(names)}

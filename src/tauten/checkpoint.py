@@ -57,7 +57,8 @@ class Stage:
 
     def advance(self, theta: Tucker) -> None:
         """Go on to the last run, which starts at a point."""
-        self.anchor, self.last, self.progress = theta, True, Progress()
+        self.anchor, self.last = theta, True
+        self.progress = Progress(before=self.progress.moved)
 
     def interrupted(self) -> Result:
         """What there is when a run is interrupted."""

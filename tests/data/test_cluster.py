@@ -65,7 +65,8 @@ def test_the_answer_is_the_one_in_memory(client, X, y, expected):
 
 def loaded_at(client, workers, y):
     """Samples whose blocks are loaded, each on a worker given by its number."""
-    there = list(client.scheduler_info()["workers"])
+    client.wait_for_workers(2)  # one may have been killed a moment ago
+    there = list(client.nthreads())  # as the scheduler knows them now
     made = [client.submit(block, i, workers=there[w], pure=False) for i, w in enumerate(workers)]
     parts = [da.from_delayed(dask.delayed(b), (250, 10, 10, 10), dtype=float) for b in made]
     data = blocks.Blocks(da.concatenate(parts), y, memory=2**20)

@@ -16,7 +16,7 @@ from tauten.problem import Problem
 from tauten.robust import Truncate
 from tauten.solver import Newton
 from tauten.solver.newton import farthest
-from tauten.solver.result import Progress
+from tauten.solver.result import Iteration, Progress
 
 
 def joined(point):
@@ -97,6 +97,36 @@ def test_a_step_by_a_kept_matrix_is_no_longer_than_it_is_trusted(make):
     far = problem.gradient(theta.map(lambda block: 3 * block))
     new = Newton().step(problem, theta, far, progress)
     assert new.distance(theta) == pytest.approx(progress.reach * theta.norm(), rel=0.1)
+
+
+def test_a_run_ends_as_soon_as_its_steps_tell_that_little_is_left(make):
+    """Sooner than by the last step alone, and within the tolerance of the end of the way."""
+    problem, theta = make("poisson")
+    end = Newton(tol=1e-12, n_iter=60).run(problem, theta).theta
+    for tol in (1e-2, 1e-4, 1e-6):
+        run = Newton(tol=tol, n_iter=60).run(problem, theta)
+        changes = [step.change for step in run.history]
+        assert run.converged
+        assert run.theta.distance(end) < tol * end.norm()
+        assert changes[-1] > tol
+        assert changes[-1] ** 2 / changes[-2] < tol
+        assert "is left to go" in run.reason
+
+
+@pytest.mark.parametrize(
+    ("before", "moved", "left"),
+    [
+        (np.inf, 0.1, 0.02),  # there was none before
+        (0.0, 0.1, 0.02),
+        (0.3, 0.1, 0.02),  # slowly
+        (0.4, 0.1, 0.02 / 3),  # a geometric series
+        (1.1, 0.1, 0.002),
+        (np.inf, np.inf, 0.02),  # stretched
+    ],
+)
+def test_what_is_left_is_the_rest_of_a_series_where_steps_shrink_fast(before, moved, left):
+    progress = Progress(history=[Iteration(1, 0.0, 0.02, ())], before=before, moved=moved)
+    assert Newton().remaining(progress) == pytest.approx(left)
 
 
 def test_only_a_thrifty_run_keeps_matrices(make):

@@ -17,7 +17,25 @@ def test_reach_follows_the_lengths_of_steps():
     progress.move(1.0, 30.0, stretched=False)  # never further than a tenth of A
     assert progress.reach == pytest.approx(0.1)
     progress.move(9.0, 0.0, stretched=True)  # tells nothing
-    assert (progress.moved, progress.reach) == (9.0, pytest.approx(0.1))
+    assert (progress.moved, progress.reach) == (np.inf, pytest.approx(0.1))
+
+
+def test_the_last_two_steps_are_known_by_their_lengths():
+    progress = Progress()
+    seen = []
+    for length, stretched in ((4, False), (3, False), (9, True), (2, False), (1, False)):
+        progress.move(length, 50.0, stretched=stretched)
+        seen.append((progress.before, progress.moved))
+    inf = np.inf
+    assert seen == [(inf, 4), (4, 3), (inf, inf), (inf, 2), (2, 1)]
+
+
+def test_a_run_may_know_the_last_step_of_an_earlier_one():
+    """For how far its own first one leads, not for how far it can be trusted."""
+    progress = Progress(before=1e-3)
+    progress.move(4.0, 50.0, stretched=False)
+    assert (progress.before, progress.moved) == (1e-3, 4.0)
+    assert progress.reach == Progress().reach
 
 
 def test_a_step_from_nothing_has_a_finite_reach():

@@ -38,7 +38,8 @@ class Solver(Registered):
     n_iter : int
         Most steps to take.
     tol : float
-        Stop when the relative change of A falls below; 0 takes all `n_iter` steps.
+        Stop when what is left to go, relative to A, falls below: see :meth:`remaining`; 0 takes all
+        `n_iter` steps.
     """
 
     curvature: ClassVar[bool] = False  # whether a step needs the Gauss-Newton matrix
@@ -56,6 +57,10 @@ class Solver(Registered):
     def needs_curvature(self, progress: Progress) -> bool:
         """Whether the next step needs the Gauss-Newton matrix."""
         return self.curvature
+
+    def remaining(self, progress: Progress) -> float:
+        """How far the end of the way may be, relative to A: as far as the last step went."""
+        return progress.history[-1].change
 
     def gauge(self, theta: Tucker) -> Tucker:
         """Return the same tensor with the factors this solver wants."""
@@ -114,9 +119,13 @@ class Solver(Registered):
             return found
 
         def settled() -> Result | None:
-            if not history or not (change := history[-1].change) < self.tol:
+            if not history or not (left := self.remaining(progress)) < self.tol:
                 return None
-            return result(True, f"relative change {change:.1e} below tol={self.tol:g}")
+            change = history[-1].change
+            if change < self.tol:
+                return result(True, f"relative change {change:.1e} below tol={self.tol:g}")
+            rest = f"about {left:.1e} is left to go, below tol={self.tol:g}"
+            return result(True, f"relative change {change:.1e}, so that {rest}")
 
         if done := settled():
             return done

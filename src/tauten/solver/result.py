@@ -120,7 +120,8 @@ class Progress:
     largest : float
         Norm of A beyond which it is running away.
     moved, before : float
-        Lengths of the last step and of the one before.
+        Lengths of the last step and of the one before, that of an earlier run to begin with;
+        infinite where that tells nothing.
     reach : float
         Longest step, relative to A, that a Hessian is trusted with: half a step where the next was
         no shorter.
@@ -158,7 +159,11 @@ class Progress:
             self.reach = self.moved / max(size, np.finfo(np.float64).tiny) / 2
         if not length < SHRINK * self.moved:
             self.kept = None
-        self.before, self.moved = self.moved, length
+        if stretched:
+            self.before = self.moved = math.inf
+        else:
+            self.before = self.moved if self.moved < math.inf else self.before
+            self.moved = length
 
     def gentler(self) -> Progress:
         """Return what a fit with a gentler threshold begins with, that starts where this one ended.
