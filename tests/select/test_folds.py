@@ -60,17 +60,60 @@ def test_there_are_five_folds_or_as_many_as_samples(n, number, problem, rng):
     np.testing.assert_array_equal(np.sort(np.concatenate(tests)), np.arange(n))
 
 
-@pytest.mark.parametrize(("asked", "taken"), [(50, 8), (3, 3)])
-def test_folds_are_fitted_with_eight_steps_at_most(problem, theta, rng, asked, taken):
+class Curved(Restless):
+    curvature = True
+
+
+@pytest.mark.parametrize(
+    ("solver", "taken"),
+    [
+        (Curved(n_iter=50), 12 + 4 + 4),
+        (Restless(n_iter=50), 12 + 8 + 8),
+        (Curved(n_iter=3), 3 + 3 + 3),
+    ],
+)
+def test_folds_take_few_steps_and_go_both_ways_at_once(problem, theta, rng, solver, taken):
     """All folds share a pass for each step, one for the pilot and one for the errors."""
-    trials, before = [Truncate(1.0), Truncate(2.0)], problem.data.reads.passes
-    cross_validate(problem, theta, Restless(n_iter=asked), trials, rng=rng)
-    assert problem.data.reads.passes - before == 2 * taken + 2
+    trials, before = [Truncate(tau) for tau in (1.0, 2.0, 3.0, 4.0)], problem.data.reads.passes
+    cross_validate(problem, theta, solver, trials, rng=rng)
+    assert problem.data.reads.passes - before == taken + 2
 
 
-@pytest.mark.parametrize(("ridges", "inherited"), [((0.0, 0.0), 5), ((0.1, 0.0), 0)])
-def test_folds_take_matrices_over_from_the_last_trial_of_the_same_ridge(
-    problem, theta, rng, ridges, inherited
+class Marked(Solver):
+    """One step, that adds one and remembers the threshold and the number it was taken from."""
+
+    def step(self, problem, theta, gradient, progress):
+        self.seen.append((problem.robust.tau_, float(theta.core[0])))
+        return theta.with_blocks([theta.core + 1, *theta.factors])
+
+
+@pytest.mark.parametrize(
+    ("first", "begun"),
+    [
+        (0, [(1.0, 1), (2.0, 2), (3.0, 3), (4.0, 4)]),
+        (1, [(2.0, 1), (1.0, 2), (3.0, 2), (4.0, 3)]),
+        (3, [(4.0, 1), (3.0, 2), (2.0, 3), (1.0, 4)]),
+    ],
+)
+def test_fits_start_where_that_of_their_neighbour_ended(problem, theta, rng, first, begun):
+    """From the first to both ends; errors are in the order of the trials, whatever is first."""
+    trials = [replace(problem, robust=Truncate(tau).calibrate()) for tau in (1.0, 2.0, 3.0, 4.0)]
+    solver, Marked.seen = Marked(n_iter=1), []
+    draws, again = (np.random.default_rng(7) for _ in range(2))
+    found = held_out(trials, theta, solver, first=first, rng=draws)
+    assert Marked.seen == [fit for fit in begun for _ in range(5)]
+    tests = [test for _, test in folds(problem, again)]
+    sizes = {tau: size + 1 for tau, size in begun}
+    for trial, tau in enumerate(sorted(sizes)):
+        residuals = np.abs(sizes[tau] * problem.data.X[:, 0] - problem.data.y)
+        np.testing.assert_allclose(found[:, trial], [np.mean(residuals[test]) for test in tests])
+
+
+@pytest.mark.parametrize(
+    ("ridges", "first", "inherited"), [((0.0, 0.0), 0, 5), ((0.1, 0.0), 0, 0), ((0.0, 0.0), 1, 0)]
+)
+def test_gentler_trials_take_matrices_over_from_the_last_one_of_the_same_ridge(
+    problem, theta, ridges, first, inherited
 ):
     """Nothing is cut here, so that the second trial may begin with the matrices of the first."""
     begun = []
@@ -83,7 +126,8 @@ def test_folds_take_matrices_over_from_the_last_trial_of_the_same_ridge(
             return needed
 
     plain = replace(problem, robust=Truncate(np.inf).calibrate())
-    held_out([replace(plain, ridge=ridge) for ridge in ridges], theta, Watched(), rng=rng)
+    trials, rng = [replace(plain, ridge=ridge) for ridge in ridges], np.random.default_rng(0)
+    held_out(trials, theta, Watched(), first=first, rng=rng)
     assert (len(begun), begun.count(False)) == (10, inherited)
 
 
@@ -102,8 +146,9 @@ def test_candidates_are_told_as_they_are_done(problem, theta, rng):
     path = select_threshold(
         problem, theta, Newton(n_iter=2), rng=rng, report=lambda *done: told.append(done)
     )
-    total = len(path.taus)
-    assert told == [(done, total) for done in range(total + 1)]
+    assert len(path.taus) == 10
+    # The fourth first, then two at a time, and in the end those that are left on one side.
+    assert told == [(done, 10) for done in (0, 1, 3, 5, 7, 8, 9, 10)]
 
 
 def test_ranks_are_told_as_they_are_tried(rng):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -20,8 +22,18 @@ from ..solver.result import Progress
 from ..tucker import Tucker
 
 ROUGH, FOLD_STEPS = 1e-2, 8  # a prediction error needs no better fit
+FIRST_STEPS = 12  # of the first one: what the start knows of samples left out should be forgotten
+NEAR, NEAR_STEPS = 3e-2, 4  # of Newton's steps from the fit with a threshold next to one's own
 
 Error = Callable[[Loss, np.ndarray], float]
+
+
+class Fold(NamedTuple):
+    """A fit of all samples but one fold's: its problem, where it is, and what its steps know."""
+
+    problem: Problem
+    theta: Tucker
+    progress: Progress
 
 
 def folds(problem: Problem, rng: np.random.Generator) -> Iterator[tuple[Problem, np.ndarray]]:
@@ -82,9 +94,17 @@ def cross_validate(
     rng: np.random.Generator,
     report: Count = ignore,
 ) -> np.ndarray:
-    """Robust prediction errors (folds, candidates) of robust gradients, tightest first."""
+    """Robust prediction errors (folds, candidates) of robust gradients, tightest first.
+
+    Folds begin with one of the tighter candidates, which cut outliers, but not with the tightest:
+    there steps creep, and fits keep what their start knows of the samples left out.
+    """
     trials = [replace(problem, robust=robust).calibrate(theta) for robust in candidates]
-    return held_out(trials, theta, solver, rng=rng, report=report)
+    tol, n_iter = (NEAR, NEAR_STEPS) if solver.curvature else (ROUGH, FOLD_STEPS)
+    first = (len(trials) - 1) // 3
+    return held_out(
+        trials, theta, solver, first=first, tol=tol, n_iter=n_iter, rng=rng, report=report
+    )
 
 
 def held_out(
@@ -92,35 +112,68 @@ def held_out(
     theta: Tucker,
     solver: Solver,
     *,
+    first: int = 0,
+    tol: float = ROUGH,
+    n_iter: int = FOLD_STEPS,
     rng: np.random.Generator,
     report: Count = ignore,
     error: Error = prediction_error,
 ) -> np.ndarray:
     """Prediction errors (folds, trials) of problems on the same samples, most held back first.
 
-    The folds go through the trials in order, each fit starting where the last one ended, and
+    The folds begin at `theta` with the trial numbered `first`, and go both ways from there, each
+    fit starting where that of the trial before ended, to `tol` in `n_iter` steps at most. They go
     through the data together: a step of all of them is one pass. Most steps have no matrix of their
     own: see :attr:`Progress.thrifty`.
     """
-    solver = clone(solver).set_params(
-        tol=max(solver.tol, ROUGH), n_iter=min(solver.n_iter, FOLD_STEPS)
-    )
     parts, tests = zip(*folds(trials[0], rng), strict=True)
-    points: Sequence[Tucker] = [theta] * len(parts)
-    fits: Sequence[Problem] = parts
-    progress = [Progress(thrifty=True) for _ in parts]
-    fitted, ends = [], []
-    for done, trial in enumerate(trials):
-        report(done, len(trials))
-        fits = [trial.on_samples_of(fit) for fit in fits]
-        gentler = trial.ridge == trials[done - 1].ridge  # with another ridge, matrices are others
-        progress = [p.gentler() if gentler else Progress(thrifty=True) for p in progress]
-        points = [r.theta for r in run_together(solver, fits, points, None, progress)]
-        fitted += fits
-        ends += points
+    last = {first: [Fold(part, theta, Progress(thrifty=True)) for part in parts]}
+    rough = _rougher(solver, ROUGH, FIRST_STEPS)
+    ends: dict[int, list[tuple[Problem, Tucker]]] = {}
+    for wave in _waves(len(trials), first):
+        report(len(ends), len(trials))
+        last = _ended(rough, {i: _begun(trials, i, first, last) for i in wave})
+        ends |= {i: [(fit.problem, fit.theta) for fit in fits] for i, fits in last.items()}
+        rough = _rougher(solver, tol, n_iter)
     report(len(trials), len(trials))
-    errors = validate(fitted, ends, tests * len(trials), error)
+    problems, points = zip(*(end for i in range(len(trials)) for end in ends[i]), strict=True)
+    errors = validate(problems, points, tests * len(trials), error)
     return np.reshape(errors, (len(trials), len(parts))).T
+
+
+def _rougher(solver: Solver, tol: float, n_iter: int) -> Solver:
+    """The solver, ending no later than that."""
+    return clone(solver).set_params(tol=max(solver.tol, tol), n_iter=min(solver.n_iter, n_iter))
+
+
+def _waves(count: int, first: int) -> Iterator[list[int]]:
+    """The first of some numbers, then its neighbours, and so on to both ends."""
+    for away in range(max(first, count - 1 - first) + 1):
+        both = dict.fromkeys((first - away, first + away))
+        yield [i for i in both if 0 <= i < count]
+
+
+def _begun(
+    trials: Sequence[Problem], i: int, first: int, last: Mapping[int, Sequence[Fold]]
+) -> list[Fold]:
+    """Fits of a trial that begin where those of its neighbour ended."""
+    before = i - 1 if i > first else min(i + 1, first)
+    gentler = i > first and trials[i].ridge == trials[before].ridge  # else matrices are others
+    return [
+        Fold(
+            trials[i].on_samples_of(fit.problem),
+            fit.theta,
+            fit.progress.gentler() if gentler else Progress(thrifty=True),
+        )
+        for fit in last[before]
+    ]
+
+
+def _ended(solver: Solver, begun: Mapping[int, Sequence[Fold]]) -> dict[int, list[Fold]]:
+    """Fits of some trials run to their ends, side by side."""
+    problems, thetas, progress = zip(*chain.from_iterable(begun.values()), strict=True)
+    runs = iter(run_together(solver, problems, thetas, None, progress))
+    return {i: [fit._replace(theta=next(runs).theta) for fit in fits] for i, fits in begun.items()}
 
 
 def standard_error(errors: np.ndarray) -> np.ndarray:
