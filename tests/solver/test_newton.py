@@ -11,12 +11,13 @@ import oracle
 from tauten.data import Rows
 from tauten.designs import Covariate
 from tauten.init import start
-from tauten.losses import Loss
+from tauten.losses import Loss, Squared
 from tauten.problem import Problem
 from tauten.robust import Truncate
 from tauten.solver import Newton
 from tauten.solver.newton import farthest
 from tauten.solver.result import Iteration, Progress
+from tauten.tucker import Affine
 
 
 def joined(point):
@@ -103,7 +104,7 @@ def test_a_run_ends_as_soon_as_its_steps_tell_that_little_is_left(make):
     """Sooner than by the last step alone, and within the tolerance of the end of the way."""
     problem, theta = make("poisson")
     end = Newton(tol=1e-12, n_iter=60).run(problem, theta).theta
-    for tol in (1e-2, 1e-4, 1e-6):
+    for tol in (1e-4, 1e-6):
         run = Newton(tol=tol, n_iter=60).run(problem, theta)
         changes = [step.change for step in run.history]
         assert run.converged
@@ -114,19 +115,45 @@ def test_a_run_ends_as_soon_as_its_steps_tell_that_little_is_left(make):
 
 
 @pytest.mark.parametrize(
-    ("before", "moved", "left"),
+    ("before", "changes", "left"),
     [
-        (np.inf, 0.1, 0.02),  # there was none before
-        (0.0, 0.1, 0.02),
-        (0.3, 0.1, 0.02),  # slowly
-        (0.4, 0.1, 0.02 / 3),  # a geometric series
-        (1.1, 0.1, 0.002),
-        (np.inf, np.inf, 0.02),  # stretched
+        (np.inf, (0.002,), 0.002),  # there was none before, or it was stretched
+        (np.inf, (0.02, 0.002), 0.002),
+        (0.0, (0.002,), 0.002),
+        (0.01, (0.004,), 0.004),  # slowly
+        (0.01, (0.002,), 0.0005),  # a geometric series, from the last step of an earlier run
+        (0.01, (0.01, 0.002), 0.0005),
+        (0.04, (0.01, 0.002), 0.0005),  # the slower of A's and of all coefficients' steps
+        (0.01, (0.04, 0.002), 0.0005),
+        (0.01, (0.04, 0.02), 0.02),  # A is settled, the intercept is not
+        (0.06, (0.06, 0.002), 0.002),  # long ones tell nothing
     ],
 )
-def test_what_is_left_is_the_rest_of_a_series_where_steps_shrink_fast(before, moved, left):
-    progress = Progress(history=[Iteration(1, 0.0, 0.02, ())], before=before, moved=moved)
+def test_what_is_left_is_the_rest_of_a_series_where_short_steps_shrink_fast(
+    before, changes, left, make_theta
+):
+    theta = make_theta((4, 3), (2, 2))
+    history = [Iteration(t, 0.0, change, ()) for t, change in enumerate(changes, 1)]
+    progress = Progress([theta], history, before=before * theta.norm())
     assert Newton().remaining(progress) == pytest.approx(left)
+    progress.thrifty = True
+    assert Newton().remaining(progress) == changes[-1]
+
+
+def test_a_run_does_not_end_before_the_intercept_has_settled(rng):
+    """A starts near the truth and settles at once; truncation holds the intercept's steps back.
+
+    Samples come in pairs X, -X, so that neither sees the other.
+    """
+    X, noise = rng.normal(size=(300, 4, 3)), rng.normal(size=300)
+    X, noise = np.concatenate([X, -X]), np.concatenate([noise, noise])
+    data = Rows(X, 50 + 3 * X[:, 0, 0] + 0.3 * noise, np.ones((600, 1)))
+    robust = Truncate([np.inf, np.inf, np.inf, 0.05]).calibrate()
+    factors = tuple(np.eye(p, 1) + 1e-3 * rng.normal(size=(p, 1)) for p in (4, 3))
+    theta = Affine(np.full((1, 1), 3.0), factors, np.zeros(1))
+    run = Newton(n_iter=3000).run(Problem(data, Squared(), Covariate(), robust), theta)
+    assert run.converged
+    assert run.theta.linear[0] == pytest.approx(50, abs=0.1)
 
 
 def test_only_a_thrifty_run_keeps_matrices(make):

@@ -59,7 +59,7 @@ def _robust(
 
 
 def _candidates(entries: np.ndarray) -> list[float]:
-    """Quantiles of the sizes and infinity: tightest first, as cross-validation goes."""
+    """Quantiles of the sizes and infinity: tightest first, as cross-validation wants them."""
     return [*(float(q) for q in np.quantile(np.abs(entries), GRID)), math.inf]
 
 

@@ -122,9 +122,9 @@ def held_out(
     """Prediction errors (folds, trials) of problems on the same samples, most held back first.
 
     The folds begin at `theta` with the trial numbered `first`, and go both ways from there, each
-    fit starting where that of the trial before ended, to `tol` in `n_iter` steps at most. They go
-    through the data together: a step of all of them is one pass. Most steps have no matrix of their
-    own: see :attr:`Progress.thrifty`.
+    fit starting where that of the trial before ended, to `tol` in `n_iter` steps at most; the
+    first takes more, if need be. They go through the data together: a step of all of them is one
+    pass. Most steps have no matrix of their own: see :attr:`Progress.thrifty`.
     """
     parts, tests = zip(*folds(trials[0], rng), strict=True)
     last = {first: [Fold(part, theta, Progress(thrifty=True)) for part in parts]}

@@ -1,7 +1,7 @@
 """The only loop.
 
 A robust gradient is not the gradient of any function, so there is no line search: a step is taken,
-and the loop stops on the relative change of A.
+and the loop stops on the relative change of A, or what that tells of the steps to come.
 """
 
 from __future__ import annotations

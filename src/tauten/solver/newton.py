@@ -15,7 +15,8 @@ from .loop import Solver
 from .result import Kept, Progress
 
 BISECTIONS = 2  # the trusted share of a Hessian is found to a quarter: closer, fits take more steps
-FAST = 0.25  # steps that shrink to this or less tell how far the end of the way is
+# Steps tell how far the end of the way is if they shrink to a quarter or less, from this on.
+FAST, NEARBY = 0.25, 0.05
 TRUSTED = 0.1  # least share of the Gauss-Newton matrix that a Hessian must have in any direction
 
 
@@ -53,12 +54,16 @@ class Newton(Solver, name="newton"):
     def remaining(self, progress: Progress) -> float:
         """The rest of steps that shrink by the ratio of the last two; Newton's shrink faster yet.
 
-        Where they shrink slowly, the last step.
+        The last step, where they are long or shrink slowly, and in thrifty runs, whose steps are
+        not Newton's.
         """
-        change, (first, second) = progress.history[-1].change, (progress.before, progress.moved)
-        if not (0 < first < math.inf and second <= FAST * first):
+        change, size = progress.history[-1].change, progress.trail[-1].norm()
+        before = progress.before / size if size else math.inf
+        if before < math.inf and len(progress.history) > 1:  # the intercept may settle later than A
+            before = min(before, progress.history[-2].change)
+        if progress.thrifty or not 0 < before <= NEARBY or change > FAST * before:
             return change
-        return change * second / (first - second)
+        return change**2 / (before - change)
 
     def step(
         self, problem: Problem, theta: Tucker, gradient: Gradient, progress: Progress
