@@ -95,7 +95,7 @@ class Marked(Solver):
         (3, [(4.0, 1), (3.0, 2), (2.0, 3), (1.0, 4)]),
     ],
 )
-def test_fits_start_where_that_of_their_neighbour_ended(problem, theta, rng, first, begun):
+def test_fits_start_where_that_of_their_neighbour_ended(problem, theta, first, begun):
     """From the first to both ends; errors are in the order of the trials, whatever is first."""
     trials = [replace(problem, robust=Truncate(tau).calibrate()) for tau in (1.0, 2.0, 3.0, 4.0)]
     solver, Marked.seen = Marked(n_iter=1), []

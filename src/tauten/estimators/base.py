@@ -167,7 +167,7 @@ class TensorModel(BaseEstimator):
                     file.save(stage)
 
             if not stage.last:
-                pilot = clone(solver).set_params(tol=max(solver.tol, PILOT_TOL), n_iter=few)
+                pilot = solver.rougher(PILOT_TOL, few)
                 rough = problem.calibrate(stage.anchor)
                 stage.advance(pilot.run(rough, stage.anchor, callback, stage.progress).theta)
             problem = problem.calibrate(stage.anchor)

@@ -9,7 +9,6 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from .._array import to_numpy
 from .._progress import Count, ignore
@@ -128,22 +127,17 @@ def held_out(
     """
     parts, tests = zip(*folds(trials[0], rng), strict=True)
     last = {first: [Fold(part, theta, Progress(thrifty=True)) for part in parts]}
-    rough = _rougher(solver, ROUGH, FIRST_STEPS)
+    rough, near = solver.rougher(ROUGH, FIRST_STEPS), solver.rougher(tol, n_iter)
     ends: dict[int, list[tuple[Problem, Tucker]]] = {}
     for wave in _waves(len(trials), first):
         report(len(ends), len(trials))
-        last = _ended(rough, {i: _begun(trials, i, first, last) for i in wave})
+        begun = {i: _begun(trials, i, first, last) for i in wave}
+        last = _ended(near if ends else rough, begun)
         ends |= {i: [(fit.problem, fit.theta) for fit in fits] for i, fits in last.items()}
-        rough = _rougher(solver, tol, n_iter)
     report(len(trials), len(trials))
     problems, points = zip(*(end for i in range(len(trials)) for end in ends[i]), strict=True)
     errors = validate(problems, points, tests * len(trials), error)
     return np.reshape(errors, (len(trials), len(parts))).T
-
-
-def _rougher(solver: Solver, tol: float, n_iter: int) -> Solver:
-    """The solver, ending no later than that."""
-    return clone(solver).set_params(tol=max(solver.tol, tol), n_iter=min(solver.n_iter, n_iter))
 
 
 def _waves(count: int, first: int) -> Iterator[list[int]]:

@@ -11,9 +11,10 @@ import math
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
 
 from .._array import namespace, quiet
 from .._checks import check_number
@@ -53,6 +54,10 @@ class Solver(Registered):
         """Raise unless the parameters make sense."""
         check_number("n_iter", self.n_iter, integer=True)
         check_number("tol", self.tol, zero=True)
+
+    def rougher(self, tol: float, n_iter: int) -> Self:
+        """The same solver, ending no later than by these."""
+        return clone(self).set_params(tol=max(self.tol, tol), n_iter=min(self.n_iter, n_iter))
 
     def needs_curvature(self, progress: Progress) -> bool:
         """Whether the next step needs the Gauss-Newton matrix."""
