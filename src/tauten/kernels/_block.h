@@ -25,8 +25,8 @@ typedef struct {
   long rows, count, tail; /* vectors in a row; where the last one begins that overlaps the one before, or -V */
   const REAL *x;
   long ldx;
-  long ahead;             /* from what is read to what is fetched, a tile further or more */
-  const REAL *after;      /* what is read after the last rows */
+  long ahead;             /* from what is read to what is fetched */
+  const REAL *after;      /* what is read after the last rows if each is read in parts; else NULL */
   const REAL *u;          /* rows x columns */
   long ldu;
   const REAL *w;          /* columns x count; of vectors at the first level, of numbers for all lanes behind it */
@@ -121,14 +121,17 @@ INLINE void NAME(tile)(int lanes, int rows, int cols, const Matrix *m, long row,
     for (int i = 0; i < rows; i++) {                                                                   \
       vec xi = NAME(load)(x + i * m->ldx + (at));                                                      \
       KEEP(xi);                                                                                        \
-      if (fetch) __builtin_prefetch(next + i * m->ldx + (at));                                         \
+      if (fetch) __builtin_prefetch(next + i * down);                                                  \
       for (int k = 0; k < cols; k++) zk[k] += xi * wide[i][k], g[i][k] += xi * wk[k];                  \
     }                                                                                                  \
     for (int k = 0; k < cols; k++) *(vec *)(z + k * m->ldz + j * V) = zk[k];                           \
     j++;                                                                                               \
   }
-  long j = 0, per_line = LINE / VBYTES;
-  for (long lines = m->count / per_line; lines > 0; lines--) {
+  /* Rows that are read whole are fetched as they lie in memory, one line after the other, and none is left out. */
+  long j = 0, per_line = LINE / VBYTES, line = LINE / (long)sizeof(REAL);
+  long down = m->after ? m->ldx : line, along = m->after ? line : rows * line;
+  const REAL *end = m->after ? next : next + rows * m->ldx;
+  for (long lines = m->count / per_line; lines > 0; lines--, next += along) {
     STEP(j * V, !lanes)
     if (per_line > 1) STEP(j * V, 0)
     if (per_line > 2) {
@@ -136,6 +139,7 @@ INLINE void NAME(tile)(int lanes, int rows, int cols, const Matrix *m, long row,
       STEP(j * V, 0)
     }
   }
+  for (; !lanes && next < end; next += line) __builtin_prefetch(next);
   while (per_line > 1 && j < m->count) STEP(j * V, 0)
   if (!lanes && m->tail > -V) STEP(m->tail, 0)
 #undef STEP
@@ -146,7 +150,7 @@ INLINE void NAME(tile)(int lanes, int rows, int cols, const Matrix *m, long row,
 }
 
 /* Rows of a tile of so many columns: no more than registers hold, with their entries of u, twice over. */
-#define MOST_ROWS(cols) (MANY_REGISTERS ? (cols == 1 ? 8 : cols == 2 ? 6 : 4) : cols == 1 ? 4 : 2)
+#define MOST_ROWS(cols) (MANY_REGISTERS ? (cols == 1 ? 8 : cols == 2 ? 6 : 4) : cols == 1 ? 5 : 2)
 
 /* The same, where the numbers of rows are not known to the compiler. */
 INLINE void NAME(rows)(int lanes, int cols, const Matrix *m, long row, long rows, long c, const REAL *next) {

@@ -13,8 +13,8 @@
 #define BLOCK_BYTES 64   /* no vector is longer: eight samples in double precision, 16 in single */
 #define LINE 64          /* bytes of memory that come together */
 #define MAX_ORDER 16
-#define NEAR_BYTES 24576 /* of rows that stay in the nearest cache, beside what is made of them */
-#define AHEAD 8192       /* bytes fetched before they are needed, at least: memory answers late */
+#define NEAR_BYTES 131072 /* of rows that stay in a near cache with what is made of them: longer ones are read in parts */
+#define AHEAD 16384      /* bytes fetched before they are needed, at least: memory answers late */
 #define TILE 4           /* rows that are taken together, about: what is fetched is of others */
 
 typedef struct {
