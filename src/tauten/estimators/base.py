@@ -168,7 +168,7 @@ class TensorModel(BaseEstimator):
 
             if not stage.last:
                 pilot = solver.rougher(PILOT_TOL, few)
-                rough = problem.calibrate(stage.anchor)
+                rough = problem.calibrate(stage.anchor, rough=True)
                 stage.advance(pilot.run(rough, stage.anchor, callback, stage.progress).theta)
             problem = problem.calibrate(stage.anchor)
             return problem, solver.run(problem, stage.anchor, callback, stage.progress)

@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 ENOUGH = 4  # responses per degree of freedom of A
-SHORT = 7  # steps of hard thresholding: from there on, Newton's are worth more
+SHORT = 5  # steps of hard thresholding: from there on, Newton's are worth more
 
 
 def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Generator) -> Tucker:

@@ -30,6 +30,8 @@ from .seen import Line, View, total_weight, weighted
 from .spread import mode_spreads
 from .system import horizontal_system
 
+ROUGHLY_ENOUGH = 6  # samples to a parameter, from which half of them tell thresholds roughly
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -287,9 +289,16 @@ class Problem:
         """Return what thresholds are chosen from, at a point; by default 2,000 samples at most."""
         return PilotFit(self, theta, self.data.sample(PILOT_SIZE) if samples is None else samples)
 
-    def calibrate(self, theta: Tucker) -> Problem:
-        """Return the problem with its robustifier's thresholds chosen at a point."""
-        pilot = PilotFit(self, theta, self.data.sample(PILOT_SIZE), sweep=True)
+    def calibrate(self, theta: Tucker, *, rough: bool = False) -> Problem:
+        """Return the problem with its robustifier's thresholds chosen at a point.
+
+        A `rough` choice, of thresholds that better ones are found with, looks at half as many
+        samples where these are many.
+        """
+        samples = self.data.sample(PILOT_SIZE)
+        if rough and samples.y.shape[0] >= ROUGHLY_ENOUGH * theta.d_eff:
+            samples = samples.thin(PILOT_SIZE // 2)
+        pilot = PilotFit(self, theta, samples, sweep=True)
         robust = self.robust.calibrate(pilot)
         tell("thresholds", lambda: thresholds(robust))
         return replace(self, robust=robust)
