@@ -14,6 +14,7 @@ import tauten as tt
 import workers
 from forks import forks, in_a_fork, needs_fork
 from tauten.data import Rows, available_threads, threads
+from tauten.estimators import glm
 from tauten.init import thresholding
 
 SEEDS = (0, 1, 2)
@@ -135,7 +136,7 @@ def threads_of_blas():
 @needs_cores
 def test_a_fit_keeps_linear_algebra_to_one_thread_between_its_passes(two_threads, monkeypatch):
     """Those of OpenBLAS spin after use: they would be in the way of the next pass."""
-    seen = {"start": [], "steps": []}
+    seen = {"start": [], "steps": [], "end": []}
 
     def watch(owner, name, where):
         work = getattr(owner, name)
@@ -151,9 +152,10 @@ def test_a_fit_keeps_linear_algebra_to_one_thread_between_its_passes(two_threads
 
     watch(thresholding, "tangent", "start")
     watch(tt.solver.Newton, "step", "steps")
+    watch(glm, "linear_at_origin", "end")
     X, y = workers.problem(0)
     model = tt.TensorRegressor(rank=1, init="iht").fit(X, y)
-    assert found("start", "steps") == {1}
+    assert found("start", "steps", "end") == {1}
     seen["steps"].clear()
     model.confidence_intervals(X, y, method="bootstrap", n_boot=2)
     assert found("steps") == {1}

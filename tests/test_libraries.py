@@ -31,6 +31,7 @@ def data():
         {"rank": 2, "init": "spectral", "solver": "gd:n_iter=5"},
         {"rank": 1, "solver": "anderson"},
         {"rank": 1, "init": "nuclear"},
+        {"rank": 2, "init": "projected"},
     ],
 )
 def test_regression(options, make, data):

@@ -80,6 +80,11 @@ def reshape(array: Array, shape: tuple[int, ...]) -> Array:
     return namespace(array).reshape(array, shape)
 
 
+def in_rows(batch: Array) -> Array:
+    """A batch each of whose samples is in one piece of memory, as other libraries' are."""
+    return np.ascontiguousarray(batch) if is_numpy(batch) else batch
+
+
 def matrix_of(tensor: Array, order: int) -> Array:
     """A tensor as a matrix: its first modes by the others."""
     return reshape(tensor, (math.prod(tensor.shape[:order]), math.prod(tensor.shape[order:])))

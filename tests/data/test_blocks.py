@@ -116,12 +116,12 @@ def test_choices_that_need_fits(options, data):
 
 
 @pytest.mark.parametrize(
-    "options", [{"rank": 1, "solver": "anderson"}, {"rank": 1, "init": "restarts"}]
+    "options", [{"solver": "anderson"}, {"init": "restarts"}, {"init": "projected"}]
 )
-def test_accelerated_descent_and_restarts(options, data):
+def test_accelerated_descent_and_other_starts(options, data):
     X, y = data.X[:120], data.y[:120]
-    there = tt.TensorRegressor(**options, random_state=0).fit(chunked(X, 50), y)
-    here = tt.TensorRegressor(**options, random_state=0).fit(X, y)
+    there = tt.TensorRegressor(1, **options, random_state=0).fit(chunked(X, 50), y)
+    here = tt.TensorRegressor(1, **options, random_state=0).fit(X, y)
     np.testing.assert_allclose(there.coef_, here.coef_, atol=TIGHT)
 
 

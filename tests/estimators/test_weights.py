@@ -9,7 +9,8 @@ from sklearn.linear_model import LinearRegression
 
 from fits import TIGHT, close, vectors
 from tauten import TensorRegressor
-from tauten.estimators.glm import _median
+from tauten.data import Rows
+from tauten.estimators.glm import _center, _median
 from tauten.robust import Catoni, Huber, NormClip, Truncate
 
 
@@ -69,6 +70,14 @@ def test_uneven_weights_do_not_break_the_start():
     X, y = X * scale[:, None], (eta - 2) * scale + rng.normal(size=300)
     mine = TensorRegressor(1, robust="none").fit(X, y, sample_weight=scale**2)
     close(mine.coef_, LinearRegression().fit(X, y, sample_weight=scale**2).coef_)
+
+
+@pytest.mark.parametrize(("shape", "size"), [((4, 3), 255), ((120, 100), 175), ((250, 200), 63)])
+def test_the_center_comes_of_fewer_samples_the_larger_they_are(shape, size, rng):
+    """Of two million numbers, about, but of 63 samples at least; evenly spread."""
+    X = rng.normal(size=(300, *shape))
+    some = X[np.linspace(0, 299, size).astype(int)]
+    np.testing.assert_array_equal(_center(Rows(X, X[:, 0, 0])), np.median(some, axis=0))
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8])

@@ -62,7 +62,7 @@ def test_covariates_are_refused():
     regression = Problem(Rows(np.ones((5, 3)), np.ones(5)), Squared(), Covariate())
     with pytest.raises(ValueError, match="is for PCA"):
         pseudo_huber(regression, (1,))
-    with pytest.raises(ValueError, match="nuclear, nuclear-literal, random, restarts, spectral"):
+    with pytest.raises(ValueError, match="nuclear-literal, projected, random, restarts, spectral"):
         start("pseudo-huber", regression, (1,), np.random.default_rng(0))
 
 

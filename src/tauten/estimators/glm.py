@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
@@ -28,7 +29,9 @@ from ..robust import Robustifier
 from ..tucker import Affine, Tucker
 from .base import TensorModel, check_fitted_data
 
-CENTER_SIZE = 255  # samples that the centre of X is taken from: near is enough
+# Samples that the centre of X is taken from, and numbers of them, which medians take a while of:
+# near is enough.
+CENTER_SIZE, CENTER_NUMBERS = 255, 2**21
 
 
 class TensorGLM(TensorModel):
@@ -66,7 +69,8 @@ class TensorGLM(TensorModel):
         problem = self._problem(samples, y, loss, covariates, weight)
         result = self._solve(problem, stacklevel=4)
         self.sample_shape_ = tuple(samples.shape[1:])
-        self._set_linear(result.theta, problem.design.center, y.shape[1:])
+        with problem.data.at_work():  # nothing is left spinning, in the way of what comes next
+            self._set_linear(result.theta, problem.design.center, y.shape[1:])
         return self
 
     def _problem(self, X: Array, y: Array, loss: Loss, covariates: Any, weight: Any) -> Problem:
@@ -202,7 +206,8 @@ def _center(data: Samples) -> Array:
     """Entrywise (weighted) median over (some of) the samples: any centre will do, this is safe."""
     pilot = data.sample(PILOT_SIZE)
     n, *shape = pilot.X.shape
-    rows = np.linspace(0, n - 1, min(n, CENTER_SIZE)).astype(int)
+    enough = max(CENTER_NUMBERS // math.prod(shape), CENTER_SIZE // 4) | 1  # odd: one is the median
+    rows = np.linspace(0, n - 1, min(n, CENTER_SIZE, enough)).astype(int)
     weight = None if pilot.weight is None else to_numpy(pilot.weight)[rows]
     entries = matrix_of(pilot.X, 1)
 

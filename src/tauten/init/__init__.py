@@ -3,7 +3,9 @@
 ===================  ======================================================================
 name                 what it does
 ===================  ======================================================================
-``iht``              robust hard thresholding from zero, seven steps at most: the default
+``iht``              robust hard thresholding from zero, five steps at most: the default
+``projected``        the same to its end on 2,000 samples at most, within a few directions along
+                     each mode, which the gradient at zero shows: the default where X is large
 ``restarts``         the best of iht, spectral and six bootstrapped ones, after a short robust
                      fit from each: the default where samples are few
 ``spectral``         low-rank part of the robust gradient at zero (truncated cross-moment)
@@ -40,6 +42,7 @@ from .decomposition import decompose, pseudo_huber
 from .multistart import random, restarts
 from .neighbours import neighbours
 from .nuclear_norm import nuclear, nuclear_literal
+from .projected import projected, worth_projecting
 from .thresholding import iht, ihts, spectral
 
 __all__ = [
@@ -48,6 +51,7 @@ __all__ = [
     "iht",
     "nuclear",
     "nuclear_literal",
+    "projected",
     "pseudo_huber",
     "random",
     "restarts",
@@ -142,14 +146,17 @@ def default(problem: Problem, rank: Sequence[int]) -> str:
     if problem.data.X is None or not problem.loss.residual:
         return problem.design.init
     shape = tensor_shape(problem)
-    free = degrees_of_freedom(shape, rank) == math.prod(shape)
-    few = responses_per_parameter(problem, rank) < ENOUGH
-    return "restarts" if few and not free else problem.design.init
+    if degrees_of_freedom(shape, rank) == math.prod(shape):
+        return problem.design.init
+    if responses_per_parameter(problem, rank) < ENOUGH:
+        return "restarts"
+    return "projected" if worth_projecting(problem, rank) else problem.design.init
 
 
 STARTS: dict[type, dict[str, Start]] = {
     Covariate: {
         "iht": partial(iht, n_iter=SHORT),
+        "projected": projected,
         "spectral": spectral,
         "nuclear": nuclear,
         "nuclear-literal": nuclear_literal,

@@ -33,13 +33,20 @@ HARDLY_MORE = 1.5  # times as many responses as are wanted: then all of them are
 class PilotFit:
     """Some samples as seen from a point: what :meth:`Robustifier.calibrate` looks at.
 
-    `sweep` says that gradients will be asked for: predictors then come of the same sweep.
+    `sweep` says that gradients will be asked for: predictors then come of the same sweep. `rough`
+    says that a better choice will follow.
     """
 
     def __init__(
-        self, problem: Problem, theta: Tucker, samples: Chunk, *, sweep: bool = False
+        self,
+        problem: Problem,
+        theta: Tucker,
+        samples: Chunk,
+        *,
+        sweep: bool = False,
+        rough: bool = False,
     ) -> None:
-        self.n, self.n_blocks = problem.data.n, len(theta.blocks)
+        self.n, self.n_blocks, self.rough = problem.data.n, len(theta.blocks), rough
         self.residual, self.classes = problem.loss.residual, problem.loss.classes
         self.direct = problem.data.X is None
         self._problem = problem

@@ -293,12 +293,12 @@ class Problem:
         """Return the problem with its robustifier's thresholds chosen at a point.
 
         A `rough` choice, of thresholds that better ones are found with, looks at half as many
-        samples where these are many.
+        samples where these are many, and less closely: see :attr:`tauten.robust.base.Pilot.rough`.
         """
         samples = self.data.sample(PILOT_SIZE)
         if rough and samples.y.shape[0] >= ROUGHLY_ENOUGH * theta.d_eff:
             samples = samples.thin(PILOT_SIZE // 2)
-        pilot = PilotFit(self, theta, samples, sweep=True)
+        pilot = PilotFit(self, theta, samples, sweep=True, rough=rough)
         robust = self.robust.calibrate(pilot)
         tell("thresholds", lambda: thresholds(robust))
         return replace(self, robust=robust)

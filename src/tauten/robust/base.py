@@ -24,6 +24,7 @@ class Pilot(Protocol):
     residual: bool  # whether the loss is one of the residual
     classes: bool  # whether it is one of classes
     direct: bool  # whether A is seen directly, as in PCA
+    rough: bool  # whether the choice is one that a better one will be found with
 
     def scores(self, most: int | None = None) -> np.ndarray:
         """Scores ``∂ℓ/∂η`` of (some of) the samples; nan where a response is missing.

@@ -21,6 +21,7 @@ MAD = 1.4826  # the median absolute deviation of a normal variable times this is
 # world, yet keeps the influence of one sample bounded: a single huge covariate makes itself fit, so
 # that its own estimated error never speaks against it.
 FACTORS = (2.0, 4.0, 8.0, 16.0, 32.0, 100.0)
+ROUGH = FACTORS[1::2]  # are enough where a better choice follows
 # A gentler threshold is preferred while it costs no more than this in estimated error: the
 # estimates are noisy, and a cut that is not needed loses good samples.
 SLACK = 1.05
@@ -105,11 +106,12 @@ def sandwich(
     scales = entry_scales(telling)
     pairs = zip(gradients, scales, strict=True)
     largest = max(float(np.max(np.abs(g) / s, initial=0.0)) for g, s in pairs)
+    factors = ROUGH if pilot.rough else FACTORS
     # Of those that cut nothing one is enough: the others are the same.
-    tried = [c for below, c in itertools.pairwise((0.0, *FACTORS)) if not below > largest]
+    tried = [c for below, c in itertools.pairwise((0.0, *factors)) if not below > largest]
     risks = canonical.risks([make([c * s for s in scales]) for c in tried])
-    risks += [risks[-1]] * (len(FACTORS) - len(tried))
-    factor = gentlest(FACTORS, risks, SLACK)
+    risks += [risks[-1]] * (len(factors) - len(tried))
+    factor = gentlest(factors, risks, SLACK)
     own = scales if canonical is pilot else entry_scales(pilot.gradients(bend))
     return [factor * s for s in own]
 

@@ -1,0 +1,128 @@
+"""Starts within the directions that the gradient at zero shows."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tauten as tt
+from tauten.data import Rows
+from tauten.designs import Covariate, Direct
+from tauten.exceptions import NotConvergedWarning
+from tauten.init import default, iht, projected, spectral
+from tauten.init.projected import _within
+from tauten.losses import Loss, Squared
+from tauten.problem import PILOT_SIZE, Problem
+
+
+def regression(n, shape, rank, *, order=None, noise="normal", seed=0, weight=None, **options):
+    truth = tt.datasets.truth(shape, rank, reading="random", norm=4.0, rng=seed)
+    order = len(shape) if order is None else order
+    data = tt.datasets.simulate(
+        truth, n, covariate_order=order, noise=noise, rng=seed + 1, **options
+    )
+    rows = Rows(data.X, data.y, np.ones((n, 1)), weight)
+    return truth, Problem(rows, Squared(), Covariate())
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "n"), [((12, 11, 10), 3, 900), ((30, 28), 2, 900), ((15, 14, 6), 2, 300)]
+)
+def test_it_is_nearer_to_the_truth_than_its_first_step(shape, order, n):
+    rank = (2,) * len(shape)
+    truth, problem = regression(n, shape, 2, order=order, noise="t:2.5")
+    error, first = (
+        tt.metrics.relative_error(start(problem, rank), truth) for start in (projected, spectral)
+    )
+    assert error < 0.8 * first
+
+
+@pytest.mark.parametrize(("shape", "order"), [((6, 5, 6), 3), ((6, 6, 7), 2)])
+def test_within_all_directions_it_is_iht_in_other_coordinates(shape, order):
+    _, problem = regression(400, shape, 2, order=order, noise="t:1.5", covariates="t:3")
+    one, other = (start(problem, (2, 2, 2)) for start in (projected, iht))
+    np.testing.assert_allclose(one.full(), other.full(), atol=1e-9)
+    np.testing.assert_allclose(one.linear, other.linear, atol=1e-9)
+
+
+def test_samples_are_read_once_and_those_looked_at(rng):
+    _, problem = regression(2500, (8, 7, 6), 1)
+    projected(problem, (1, 1, 1))
+    assert problem.data.sample(PILOT_SIZE).y.shape == (1250,)
+    assert problem.data.reads.passes == 1.5
+
+
+def test_the_small_problem_holds_coordinates_of_centred_samples(rng):
+    X, Z, weight = rng.normal(size=(600, 5, 4, 3)), rng.normal(size=(600, 2)), rng.random(600)
+    y, center = rng.normal(size=600), rng.normal(size=(5, 4, 3))
+    problem = Problem(Rows(X, y, Z, weight), Squared(), Covariate(center))
+    u, v, w = (np.linalg.qr(rng.normal(size=(p, 2)))[0] for p in (5, 4, 3))
+    small = _within(problem, problem.data.sample(600), (u, v, w))
+    expected = np.einsum("nijk,ia,jb,kc->nabc", X - center, u, v, w)
+    np.testing.assert_allclose(small.data.X, expected, atol=1e-12)
+    assert small.design.center is None
+    for name, array in (("y", y), ("Z", Z), ("weight", weight)):
+        np.testing.assert_array_equal(getattr(small.data, name), array)
+
+
+def test_samples_without_weight_do_not_count(rng):
+    """Neither for the directions nor for what is found within them."""
+    _, problem = regression(500, (10, 9, 8), 1)
+    wild = problem.data.y.copy()
+    wild[::3] = 1e3 * rng.normal(size=len(wild[::3]))
+    weight = (wild == problem.data.y).astype(float)
+    some = Rows(problem.data.X, wild, problem.data.Z, weight)
+    kept = Rows(*(a[weight > 0] for a in (problem.data.X, wild, problem.data.Z)))
+    one, other = (projected(replace(problem, data=d), (1, 1, 1)) for d in (some, kept))
+    np.testing.assert_allclose(one.full(), other.full(), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("n", "shape", "rank", "name"),
+    [
+        (2000, (30, 30, 30), (3, 3, 3), "projected"),
+        (1200, (30, 30, 30), (3, 3, 3), "projected"),
+        (1000, (30, 30, 30), (3, 3, 3), "restarts"),  # few samples
+        (383, (28, 28, 28), (1, 1, 1), "projected"),
+        (382, (28, 28, 28), (1, 1, 1), "iht"),  # less than 64 MB
+        (8000, (20, 20, 20), (2, 3, 3), "projected"),
+        (8000, (20, 20, 20), (3, 3, 3), "iht"),  # 729 numbers of 8,000 are left
+        (9000, (20, 60, 3), (1, 1, 3), "projected"),
+        (8000, (2000,), (1,), "iht"),  # A is free
+    ],
+)
+def test_it_is_the_default_where_x_is_large_and_becomes_small(n, shape, rank, name):
+    X = np.broadcast_to(np.ones(()), (n, *shape))
+    assert default(Problem(Rows(X, np.ones(n)), Squared(), Covariate()), rank) == name
+    if name == "projected":
+        logistic = Problem(Rows(X, np.ones(n)), Loss.get("logistic"), Covariate())
+        assert default(logistic, rank) == "iht"
+
+
+def test_modes_of_the_response_do_not_count_as_directions():
+    X, y = np.broadcast_to(np.ones(()), (9000, 40, 40)), np.ones((9000, 5))
+    assert default(Problem(Rows(X, y), Squared(), Covariate()), (3, 3, 5)) == "projected"
+    assert default(Problem(Rows(None, X), Squared(), Direct()), (3, 3)) == "decompose"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", ["normal", "t:1.5"])
+@pytest.mark.parametrize("covariates", ["normal", "t:2.1"])
+def test_fits_from_it_are_as_good_as_from_iht_in_fewer_passes(noise, covariates):
+    """Of 700 samples of 20 x 20 x 20, six for each parameter, where some starts go wrong."""
+    gaps, saved = [], []
+    for seed in range(12):
+        truth, problem = regression(
+            700, (20, 20, 20), 2, noise=noise, covariates=covariates, seed=seed
+        )
+        with warnings.catch_warnings(action="ignore", category=NotConvergedWarning):
+            fits = [
+                tt.TensorRegressor(rank=2, init=init).fit(problem.data.X, problem.data.y)
+                for init in ("iht", "projected")
+            ]
+        errors = [tt.metrics.relative_error(fit.coef_, truth) for fit in fits]
+        gaps.append(np.log(errors[1] / errors[0]))
+        saved.append(fits[0].result_.n_passes - fits[1].result_.n_passes)
+    assert np.mean(gaps) < 2 * np.std(gaps) / np.sqrt(len(gaps)) + 1e-3
+    assert np.mean(saved) > 1
