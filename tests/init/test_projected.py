@@ -10,10 +10,11 @@ import tauten as tt
 from tauten.data import Rows
 from tauten.designs import Covariate, Direct
 from tauten.exceptions import NotConvergedWarning
-from tauten.init import default, iht, projected, spectral
-from tauten.init.projected import _within
+from tauten.init import default, iht, projected, spectral, starts
+from tauten.init.thresholding import ihts
 from tauten.losses import Loss, Squared
 from tauten.problem import PILOT_SIZE, Problem
+from tauten.problem import within as narrow
 
 
 def regression(n, shape, rank, *, order=None, noise="normal", seed=0, weight=None, **options):
@@ -53,12 +54,30 @@ def test_samples_are_read_once_and_those_looked_at(rng):
     assert problem.data.reads.passes == 1.5
 
 
+def test_starts_of_several_ranks_share_that_read_and_their_directions(monkeypatch):
+    monkeypatch.setattr(narrow, "LARGE", 0)
+    _, problem = regression(300, (12, 12, 12), (2, 1, 1))
+    ranks = [(1, 1, 1), (2, 1, 1)]
+    expected = projected(problem, ranks[1])
+    problem.data.sample(PILOT_SIZE)
+    before = problem.data.reads.passes
+    small, large = starts([problem] * 2, ranks)
+    assert problem.data.reads.passes == before + 1
+    np.testing.assert_allclose(large.full(), expected.full(), atol=1e-12)
+    assert small.rank == (1, 1, 1)
+    np.testing.assert_allclose(large.factors[0], expected.factors[0], atol=1e-12)
+    other = replace(problem, data=problem.data.reweight(np.arange(1.0, 301.0)))
+    found = starts([problem, other], ranks)  # each has a gradient of its own
+    for one, whole in zip(found, ihts([problem, other], ranks, n_iter=5), strict=True):
+        np.testing.assert_allclose(one.full(), whole.full(), atol=1e-12)
+
+
 def test_the_small_problem_holds_coordinates_of_centred_samples(rng):
     X, Z, weight = rng.normal(size=(600, 5, 4, 3)), rng.normal(size=(600, 2)), rng.random(600)
     y, center = rng.normal(size=600), rng.normal(size=(5, 4, 3))
     problem = Problem(Rows(X, y, Z, weight), Squared(), Covariate(center))
     u, v, w = (np.linalg.qr(rng.normal(size=(p, 2)))[0] for p in (5, 4, 3))
-    small = _within(problem, problem.data.sample(600), (u, v, w))
+    small = narrow.within(problem, problem.data.sample(600), (u, v, w))
     expected = np.einsum("nijk,ia,jb,kc->nabc", X - center, u, v, w)
     np.testing.assert_allclose(small.data.X, expected, atol=1e-12)
     assert small.design.center is None

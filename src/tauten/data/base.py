@@ -183,6 +183,11 @@ class Samples:
         """
         raise NotImplementedError
 
+    @property
+    def all(self) -> Chunk | None:
+        """All samples as one chunk, where they are in memory, as they are; else None."""
+        return None
+
     def each(self, name: str, fn: Callable[[Array], Any]) -> list[Any]:
         """Apply `fn` to ``y`` or ``Z`` alone, part by part: X is not read."""
         raise NotImplementedError

@@ -96,6 +96,11 @@ class Rows(Samples):
         parts = list(itertools.chain.from_iterable(stretches))
         return namespace(parts[0]).concat(parts, axis=0)
 
+    @property
+    def all(self) -> Chunk:
+        """All samples as one chunk."""
+        return self.take(slice(0, self.n))
+
     def each(self, name: str, fn: Callable[[Array], Any]) -> list[Any]:
         """Apply `fn` to ``y`` or ``Z``, which is one part."""
         return [fn(getattr(self, name))]

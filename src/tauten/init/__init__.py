@@ -42,7 +42,7 @@ from .decomposition import decompose, pseudo_huber
 from .multistart import random, restarts
 from .neighbours import neighbours
 from .nuclear_norm import nuclear, nuclear_literal
-from .projected import projected, worth_projecting
+from .projected import projected, projecteds, worth_projecting
 from .thresholding import iht, ihts, spectral
 
 __all__ = [
@@ -107,11 +107,15 @@ def start(init: Any, problem: Problem, rank: Sequence[int], rng: np.random.Gener
 def starts(problems: Sequence[Problem], ranks: Sequence[Sequence[int]]) -> list[Tucker]:
     """The usual starts of problems on the same samples, one with each rank.
 
-    ``iht``, all of them in one pass a step; of PCA, ``decompose``.
+    ``iht``, all of them in one pass a step, or ``projected``; of PCA, ``decompose``.
     """
-    if problems[0].data.X is not None:
-        return ihts(problems, ranks, n_iter=SHORT)
-    return [decompose(problem, rank) for problem, rank in zip(problems, ranks, strict=True)]
+    first, *others = problems
+    if first.data.X is None:
+        return [decompose(problem, rank) for problem, rank in zip(problems, ranks, strict=True)]
+    alone = all(problem is first for problem in others) and first.loss.residual
+    if alone and all(worth_projecting(first, rank) for rank in ranks):
+        return projecteds(first, ranks)
+    return ihts(problems, ranks, n_iter=SHORT)
 
 
 def starts_near(

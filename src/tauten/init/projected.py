@@ -1,27 +1,20 @@
-"""A start within the few directions that the gradient at zero shows."""
+"""Starts within the few directions that the gradient at zero shows."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from .._array import Array, in_rows, namespace
-from ..data import Chunk, Rows
-from ..designs import Covariate
-from ..kernels import project
 from ..problem import PILOT_SIZE, Problem, tensor_gradients
+from ..problem.within import widened, within, worth_narrowing
+from ..robust import Robustifier
 from ..tucker import Tucker, hooi
 from .base import tame, with_linear, zero
-from .thresholding import START_SIZE, iht
+from .thresholding import START_SIZE, ihts
 
 WIDER = 3  # directions along a mode for each rank: with two, now and then a component was missed
-PART_SIZE = 250  # samples that are projected at a time
-# What makes it worth its while: bytes of X, as reading it is what is saved, and how many times
-# smaller the samples become, as they are kept.
-LARGE, SMALLER = 2**26, 16
 
 
 def projected(
@@ -41,36 +34,25 @@ def projected(
     >>> tt.metrics.relative_error(model.coef_, data.truth) < 0.3
     True
     """
-    theta, samples = with_linear(problem, zero(problem, rank)), problem.data.sample(PILOT_SIZE)
+    return projecteds(problem, [rank])[0]
+
+
+def projecteds(problem: Problem, ranks: Sequence[Sequence[int]]) -> list[Tucker]:
+    """:func:`projected` with several ranks, all within the directions of the largest."""
+    largest = [max(column) for column in zip(*ranks, strict=True)]
+    theta, samples = with_linear(problem, zero(problem, largest)), problem.data.sample(PILOT_SIZE)
     tamed = tame(problem, problem.pilot(theta, samples.thin(START_SIZE)))
     gradient, _ = tensor_gradients([tamed], [theta])[0]
-    directions = hooi(gradient, _wider(theta.shape, rank), n_iter=2).factors[: samples.X.ndim - 1]
-    point = iht(_within(problem, samples, directions), rank)
-    factors = list(point.factors)
-    factors[: len(directions)] = [w @ u for w, u in zip(directions, factors, strict=False)]
-    return replace(point, factors=tuple(factors))
+    directions = hooi(gradient, _wider(theta.shape, largest), n_iter=2).factors
+    directions = directions[: samples.X.ndim - 1]
+    small = within(replace(problem, robust=Robustifier()), samples, directions)
+    return [widened(point, directions) for point in ihts([small] * len(ranks), ranks)]
 
 
 def worth_projecting(problem: Problem, rank: Sequence[int]) -> bool:
     """Whether X is large, and its samples are much smaller within the directions of a start."""
-    _, *shape = problem.data.main.shape
-    size = math.prod(shape)
-    small = math.prod(_wider(shape, rank)) * SMALLER <= size
-    return small and 8 * problem.data.n * size >= LARGE
+    return worth_narrowing(problem, _wider(problem.data.main.shape[1:], rank))
 
 
 def _wider(shape: Sequence[int], rank: Sequence[int]) -> list[int]:
     return [min(WIDER * r, p) for r, p in zip(rank, shape, strict=False)]
-
-
-def _within(problem: Problem, samples: Chunk, directions: Sequence[Array]) -> Problem:
-    """The problem of some samples, in coordinates along directions of the covariates' modes."""
-    center = problem.design.center
-
-    def coordinates(part: Chunk) -> Array:
-        return project(part.X, directions, center=center, partials=False)[0]
-
-    parts = problem.data.spread(coordinates, samples.parts(PART_SIZE))
-    X = in_rows(namespace(*parts).concat(parts, axis=0))
-    data = Rows(X, samples.y, samples.Z, samples.weight, threads=1)
-    return replace(problem, data=data, design=Covariate())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -15,8 +16,14 @@ from ..robust.adaptive import choose_bend, drawn, slopes_of
 from ..robust.thresholds import robust_scale
 from ..tucker import degrees_of_freedom
 from .folds import folds, standard_error, validate
-from .rough import Fit, Rank, bent_fits, counted, descend, near_fits, own_bends, rough_fits
+from .rough import Fit, Rank, bent, bent_fits, counted, descend, near_fits, own_bends, rough_fits
+from .sketch import sketched
 
+# What a fit of another rank may gain outside of the directions that it was compared in, for each
+# parameter more or less: twice what noise alone gives.
+GAIN = 2.0
+# Steps that tell whether a larger rank is worth its price: a neighbour, or one that is further off.
+NEAR, FAR = 2, 6
 PART = 2**17  # residuals at a time, a megabyte of them: in PCA they are as many as the data
 
 
@@ -46,8 +53,7 @@ class Bic:
         Before there is a bend, it is the robust scale of their residuals that is kept; then what
         they lose with the bend.
         """
-        unbent = self._problem.loss.residual and self._bend is None
-        kept = self._scales if unbent else self._losses
+        kept = self._kept
         if not (ranks := [rank for rank in ranks if rank not in kept]):
             return
         if self._current is None:
@@ -55,15 +61,70 @@ class Bic:
         else:
             fits = self._gone_on(self._current, ranks)
         self._fits |= zip(ranks, fits, strict=True)
-        found = map(robust_scale if unbent else self._loss, self._entries(fits))
-        kept |= zip(ranks, found, strict=True)
+        kept |= zip(ranks, map(self._measure, self._entries(fits)), strict=True)
+
+    @property
+    def _unbent(self) -> bool:
+        return self._problem.loss.residual and self._bend is None
+
+    @property
+    def _kept(self) -> dict[Rank, float]:
+        return self._scales if self._unbent else self._losses
+
+    def _measure(self, entries: np.ndarray) -> float:
+        return robust_scale(entries) if self._unbent else self._loss(entries)
+
+    def _price(self, rank: Rank, measure: float) -> float:
+        """What a rank costs, by what is kept of its fit."""
+        if self._unbent:
+            measure = 2 * self._n * math.log(max(measure, np.finfo(float).tiny))
+        return measure + self._penalty(rank)
 
     def _gone_on(self, current: Rank, ranks: Sequence[Rank]) -> list[Fit]:
-        """Fits with the bend in use: from their last ones, or from starts near the current one."""
+        """Fits with the bend in use: from their last ones, or from starts near the current one.
+
+        Those that are hopeless within the directions of such starts are not gone on with.
+        """
         new = [rank for rank in ranks if rank not in self._fits]
         near = zip(new, near_fits([self._fits[current]], new), strict=True)
         begun = self._fits | {rank: fit for rank, (fit,) in near}
-        return bent_fits([begun[rank] for rank in ranks], [self._bend] * len(ranks))
+        begun = {rank: bent(begun[rank], self._bend) for rank in ranks}
+        hopeless = self._hopeless(current, begun, new)
+        hopeful = [rank for rank in ranks if rank not in hopeless]
+        begun |= zip(hopeful, descend([begun[rank] for rank in hopeful]), strict=True)
+        return [begun[rank] for rank in ranks]
+
+    def _hopeless(self, current: Rank, begun: dict[Rank, Fit], new: Sequence[Rank]) -> set[Rank]:
+        """Those of the new ranks that cost more than the best by more than they could still gain.
+
+        All of them are taken as far as they get within the directions of their starts. Those of
+        larger ranks are the gradient's, which correlated covariates turn away from what is missing:
+        where they seem not worth their price they get a few steps in all directions.
+        """
+        found = sketched([begun[rank] for rank in new])
+        if found is None:
+            return set()
+        begun |= zip(new, (wide for _, wide in found), strict=True)
+        dear = self._dear(new, [small for small, _ in found])
+        free = partial(degrees_of_freedom, self._shape)
+        grown = [rank for rank in new if rank in dear and free(rank) > free(current)]
+        if not grown:
+            return dear
+        steps = FAR if any(_distance(rank, current) > 1 for rank in grown) else NEAR
+        begun |= zip(grown, descend([begun[rank] for rank in grown], n_iter=steps), strict=True)
+        return dear - set(grown) | self._dear(grown, [begun[rank] for rank in grown])
+
+    def _dear(self, ranks: Sequence[Rank], fits: Sequence[Fit]) -> set[Rank]:
+        """Those of some ranks whose fits cost more than the best so far and what noise may do."""
+        known = {rank: self._price(rank, measure) for rank, measure in self._kept.items()}
+        best = min(known, key=known.__getitem__)
+        free = partial(degrees_of_freedom, self._shape)
+        found = zip(ranks, map(self._measure, self._entries(fits)), strict=True)
+        return {
+            rank
+            for rank, measure in found
+            if self._price(rank, measure) > known[best] + GAIN * abs(free(rank) - free(best))
+        }
 
     def look_from(self, rank: Rank) -> None:
         """Fit others from the fit of a rank, from now on."""
@@ -90,10 +151,7 @@ class Bic:
 
     def alone(self, rank: Rank) -> float:
         """``N log s²`` of the residuals' own robust scale, or the deviance, and the penalty."""
-        if not self._problem.loss.residual:
-            return self.of(rank)
-        scale = max(self._scales[rank], np.finfo(float).tiny)
-        return 2 * self._n * math.log(scale) + self._penalty(rank)
+        return self._price(rank, self._kept[rank])
 
     def of(self, rank: Rank) -> float:
         """Twice the bend's loss, or the deviance, and the penalty."""
@@ -193,3 +251,7 @@ class CrossValidated:
     def _close(self, rank: Rank, best: Rank) -> bool:
         more = self._errors[rank] - self._errors[best]
         return bool(np.mean(more) <= standard_error(more))
+
+
+def _distance(rank: Rank, other: Rank) -> int:
+    return max(abs(r - s) for r, s in zip(rank, other, strict=True))

@@ -36,12 +36,15 @@ def rough_fits(problems: Sequence[Problem], ranks: Sequence[Rank]) -> list[Fit]:
 
 def bent_fits(fits: Sequence[Fit], bends: Sequence[Huber | None]) -> list[Fit]:
     """Fits gone on with other bends; None is the one they have."""
-    pairs = zip(fits, bends, strict=True)
-    return descend([(_bent(problem, bend), theta) for (problem, theta), bend in pairs])
+    return descend([bent(fit, bend) for fit, bend in zip(fits, bends, strict=True)])
 
 
-def _bent(problem: Problem, bend: Huber | None) -> Problem:
-    return problem if bend is None else replace(problem, robust=problem.robust.with_bend(bend))
+def bent(fit: Fit, bend: Huber | None) -> Fit:
+    """A fit that is to go on with another bend."""
+    problem, theta = fit
+    if bend is None:
+        return fit
+    return replace(problem, robust=problem.robust.with_bend(bend)), theta
 
 
 def near_fits(fits: Sequence[Fit], ranks: Sequence[Rank]) -> list[list[Fit]]:
@@ -62,14 +65,14 @@ def own_bends(fits: Sequence[Fit]) -> list[Fit]:
     return bent_fits(fits, [choose_bend(found[counted(problem)]) for problem, found in residuals])
 
 
-def descend(fits: Sequence[Fit]) -> list[Fit]:
+def descend(fits: Sequence[Fit], *, n_iter: int = STEPS) -> list[Fit]:
     """Go on with fits of problems on the same samples: a step of all of them is one pass."""
     groups: dict[str, list[int]] = {}
     for i, fit in enumerate(fits):
         groups.setdefault(choose(*fit).name, []).append(i)
     found: dict[int, Tucker] = {}
     for name, group in groups.items():
-        solver = Solver.get(name).set_params(n_iter=STEPS, tol=ROUGH)
+        solver = Solver.get(name).set_params(n_iter=n_iter, tol=ROUGH)
         problems, thetas = zip(*(fits[i] for i in group), strict=True)
         runs = run_together(solver, problems, thetas)
         found |= {i: run.theta for i, run in zip(group, runs, strict=True)}

@@ -1,0 +1,77 @@
+"""Problems in coordinates along a few directions of each mode, where samples are small."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .._array import Array, in_rows, namespace
+from ..data import Chunk, Rows
+from ..designs import Covariate
+from ..kernels import project
+from ..tucker import Tucker
+from .problem import Problem
+
+PART_SIZE = 250  # samples that are projected at a time
+# What makes it worth its while: bytes of X, as reading it is what is saved, and how many times
+# smaller the samples become, as they are kept.
+LARGE, SMALLER = 2**26, 16
+
+
+def worth_narrowing(problem: Problem, directions: Sequence[int]) -> bool:
+    """Whether X is large, and its samples much smaller in so many directions along their modes."""
+    _, *shape = problem.data.main.shape
+    size = math.prod(shape)
+    small = math.prod(directions) * SMALLER <= size
+    return small and 8 * problem.data.n * size >= LARGE
+
+
+def within(problem: Problem, samples: Chunk, directions: Sequence[Array]) -> Problem:
+    """The problem of some of its samples, in coordinates along directions of the covariates' modes.
+
+    Samples are shrunk already, by their own norms: those of the coordinates are no larger.
+
+    Parameters
+    ----------
+    problem : Problem
+    samples : Chunk
+        Shrunk as a whole, if at all: the loss is one of the residual.
+    directions : sequence of arrays (p_k, w_k)
+        Orthonormal columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tauten.losses import Squared
+    >>> data, directions = Rows(np.ones((5, 4, 3)), np.ones(5)), [np.eye(4, 2), np.eye(3, 1)]
+    >>> within(Problem(data, Squared(), Covariate()), data.all, directions).data.X.shape
+    (5, 2, 1)
+    """
+    kernel, center = problem.kernel, problem.design.center
+    shrunk, _, _ = kernel.shrink(samples)
+
+    def coordinates(part: Chunk) -> Array:
+        _, scale, _ = kernel.shrink(part)
+        return project(part.X, directions, center=center, scale=scale, partials=False)[0]
+
+    parts = problem.data.spread(coordinates, samples.parts(PART_SIZE))
+    X = in_rows(namespace(*parts).concat(parts, axis=0))
+    data = Rows(X, shrunk.y, shrunk.Z, shrunk.weight, threads=1)
+    return replace(problem, data=data, design=Covariate())
+
+
+def narrowed(theta: Tucker, directions: Sequence[Array]) -> Tucker:
+    """A point in coordinates along directions that its factors lie in: undo :func:`widened`."""
+    return _moved(theta, [w.T for w in directions])
+
+
+def widened(theta: Tucker, directions: Sequence[Array]) -> Tucker:
+    """A point from its coordinates along directions."""
+    return _moved(theta, directions)
+
+
+def _moved(theta: Tucker, maps: Sequence[Array]) -> Tucker:
+    """A point with maps applied to its first factors; those of the response stay."""
+    first = [m @ u for m, u in zip(maps, theta.factors, strict=False)]
+    return replace(theta, factors=(*first, *theta.factors[len(maps) :]))
