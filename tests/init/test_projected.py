@@ -56,8 +56,8 @@ def test_samples_are_read_once_and_those_looked_at(rng):
 
 def test_starts_of_several_ranks_share_that_read_and_their_directions(monkeypatch):
     monkeypatch.setattr(narrow, "LARGE", 0)
-    _, problem = regression(300, (12, 12, 12), (2, 1, 1))
-    ranks = [(1, 1, 1), (2, 1, 1)]
+    _, problem = regression(300, (16, 16, 16), 2)
+    ranks = [(1, 1, 1), (2, 2, 2)]
     expected = projected(problem, ranks[1])
     problem.data.sample(PILOT_SIZE)
     before = problem.data.reads.passes
