@@ -15,6 +15,9 @@ from .base import tame, with_linear, zero
 from .thresholding import START_SIZE, ihts
 
 WIDER = 3  # directions along a mode for each rank: with two, now and then a component was missed
+# Steps in all directions at the end: what is missed outside of those few inflates the residuals,
+# and thresholds chosen from these are too gentle for heavy-tailed noise.
+LAST = 2
 
 
 def projected(
@@ -22,9 +25,9 @@ def projected(
 ) -> Tucker:
     """:func:`iht` within some directions along each mode: the default where X is large.
 
-    The directions are those of the robust gradient at zero, three for each rank, so that all
-    samples are read once. The rest goes on within them, on 2,000 samples at most, which have become
-    many times smaller.
+    The directions are those of the robust gradient at zero, three for each rank. Most steps are
+    taken within them, on 2,000 samples at most, which have become many times smaller; the last two
+    in all directions. So all samples are read three times.
 
     Examples
     --------
@@ -46,7 +49,8 @@ def projecteds(problem: Problem, ranks: Sequence[Sequence[int]]) -> list[Tucker]
     directions = hooi(gradient, _wider(theta.shape, largest), n_iter=2).factors
     directions = directions[: samples.X.ndim - 1]
     small = within(replace(problem, robust=Robustifier()), samples, directions)
-    return [widened(point, directions) for point in ihts([small] * len(ranks), ranks)]
+    points = [widened(point, directions) for point in ihts([small] * len(ranks), ranks)]
+    return ihts([problem] * len(ranks), ranks, n_iter=LAST, thetas=points)
 
 
 def worth_projecting(problem: Problem, rank: Sequence[int]) -> bool:

@@ -49,10 +49,15 @@ def ihts(
     *,
     n_iter: int = 20,
     tol: float = 1e-2,
+    thetas: Sequence[Tucker] | None = None,
 ) -> list[Tucker]:
-    """:func:`iht` of problems on the same samples, side by side: a step of all is one pass."""
-    pairs = zip(problems, ranks, strict=True)
-    walks = [_walk(problem, rank, n_iter, tol) for problem, rank in pairs]
+    """:func:`iht` of problems on the same samples, side by side: a step of all is one pass.
+
+    From zero, or from given points with orthonormal factors.
+    """
+    begun: Sequence[Tucker | None] = thetas or [None] * len(ranks)
+    each = zip(problems, ranks, begun, strict=True)
+    walks = [_walk(*one, range(n_iter), tol) for one in each]
 
     def answer(asked: dict[int, Sight]) -> Iterator[tuple[int, tuple[Any, Array | None]]]:
         tamed, thetas, steps = zip(*asked.values(), strict=True)
@@ -67,12 +72,13 @@ def ihts(
 
 
 def _walk(
-    problem: Problem, rank: Sequence[int], n_iter: int, tol: float
+    problem: Problem, rank: Sequence[int], theta: Tucker | None, steps: range, tol: float
 ) -> Generator[Sight, tuple[Any, Array | None], Tucker]:
-    """Yields points whose gradient it needs: first that of the full tensor, then of the blocks."""
-    theta = with_linear(problem, zero(problem, rank))
+    """Yields points whose gradient it needs: at zero of the full tensor, then of the blocks."""
+    first = 0 if theta is None else 1
+    theta = with_linear(problem, zero(problem, rank)) if theta is None else theta
     samples = problem.data.sample(PILOT_SIZE).thin(START_SIZE)
-    for t in range(n_iter):
+    for t in (first + step for step in steps):
         pilot = problem.pilot(theta, samples)
         tamed = tame(problem, pilot)
         gradient, linear = yield tamed, theta, t
