@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tauten as tt
-from tauten.data import Rows
+from tauten._checks import check_tensor
+from tauten.data import Rows, gather
 from tauten.designs import Covariate, Direct
 from tauten.exceptions import NotConvergedWarning
 from tauten.init import default, iht, projected, spectral, starts
@@ -121,6 +122,15 @@ def test_it_is_the_default_where_x_is_large_and_becomes_small(n, shape, rank, na
         assert default(logistic, rank) == "iht"
 
 
+def test_it_is_not_where_memory_holds_few_samples(tmp_path):
+    """A start that is found on a hundred samples is no start."""
+    X = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", float, (9000, 40, 40))
+    stored = check_tensor("X", X, anywhere=True)
+    for memory, name in (("120MB", "projected"), ("100MB", "iht")):  # a quarter is for samples
+        data = gather(stored, np.ones(9000), memory=memory)
+        assert default(Problem(data, Squared(), Covariate()), (3, 3)) == name
+
+
 def test_modes_of_the_response_do_not_count_as_directions():
     X, y = np.broadcast_to(np.ones(()), (9000, 40, 40)), np.ones((9000, 5))
     assert default(Problem(Rows(X, y), Squared(), Covariate()), (3, 3, 5)) == "projected"
@@ -146,4 +156,5 @@ def test_fits_from_it_are_as_good_as_from_iht_in_fewer_passes(noise, covariates)
         gaps.append(np.log(errors[1] / errors[0]))
         saved.append(fits[0].result_.n_passes - fits[1].result_.n_passes)
     assert np.mean(gaps) < 2 * np.std(gaps) / np.sqrt(len(gaps)) + 1e-3
+    assert np.median(gaps) < 0.01
     assert np.mean(saved) > 1

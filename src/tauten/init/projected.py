@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,8 +11,8 @@ import numpy as np
 from ..problem import PILOT_SIZE, Problem, tensor_gradients
 from ..problem.within import widened, within, worth_narrowing
 from ..robust import Robustifier
-from ..tucker import Tucker, hooi
-from .base import tame, with_linear, zero
+from ..tucker import Tucker, degrees_of_freedom, hooi
+from .base import tame, tensor_shape, with_linear, zero
 from .thresholding import START_SIZE, ihts
 
 WIDER = 3  # directions along a mode for each rank: with two, now and then a component was missed
@@ -54,8 +55,15 @@ def projecteds(problem: Problem, ranks: Sequence[Sequence[int]]) -> list[Tucker]
 
 
 def worth_projecting(problem: Problem, rank: Sequence[int]) -> bool:
-    """Whether X is large, and its samples are much smaller within the directions of a start."""
-    return worth_narrowing(problem, _wider(problem.data.main.shape[1:], rank))
+    """Whether X is large, and its samples are much smaller within the directions of a start.
+
+    Not where A is free, and not where memory holds fewer samples than a start is to be found on.
+    """
+    shape, data = tensor_shape(problem), problem.data
+    free = degrees_of_freedom(shape, rank) == math.prod(shape)
+    if free or data.room < min(data.n, PILOT_SIZE):
+        return False
+    return worth_narrowing(problem, _wider(data.main.shape[1:], rank))
 
 
 def _wider(shape: Sequence[int], rank: Sequence[int]) -> list[int]:

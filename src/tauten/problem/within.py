@@ -14,8 +14,8 @@ from ..tucker import Tucker
 from .problem import Problem
 
 PART_SIZE = 250  # samples that are projected at a time
-# What makes it worth its while: bytes of X, as reading it is what is saved, and how many times
-# smaller the samples become, as they are kept.
+# What makes it worth its while: bytes of X as doubles, as reading it is what is saved, and how many
+# times smaller the samples become, as they are kept.
 LARGE, SMALLER = 2**26, 16
 
 
@@ -53,10 +53,10 @@ def within(problem: Problem, samples: Chunk, directions: Sequence[Array]) -> Pro
 
     def coordinates(part: Chunk) -> Array:
         _, scale, _ = kernel.shrink(part)
-        return project(part.X, directions, center=center, scale=scale, partials=False)[0]
+        return in_rows(project(part.X, directions, center=center, scale=scale, partials=False)[0])
 
     parts = problem.data.spread(coordinates, samples.parts(PART_SIZE))
-    X = in_rows(namespace(*parts).concat(parts, axis=0))
+    X = namespace(*parts).concat(parts, axis=0)
     data = Rows(X, shrunk.y, shrunk.Z, shrunk.weight, threads=1)
     return replace(problem, data=data, design=Covariate())
 
