@@ -25,7 +25,6 @@ fits are worth their time. That is for losses of the residual; with classes all 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -37,8 +36,8 @@ from .._log import tell
 from ..designs import Covariate, Direct
 from ..problem import Problem
 from ..registry import is_word
-from ..tucker import Affine, Tucker, degrees_of_freedom
-from .base import Start, responses_per_parameter, tensor_shape, with_linear
+from ..tucker import Affine, Tucker
+from .base import Start, leaves_free, responses_per_parameter, tensor_shape, with_linear
 from .decomposition import decompose, pseudo_huber
 from .multistart import random, restarts
 from .neighbours import neighbours
@@ -150,8 +149,7 @@ def default(problem: Problem, rank: Sequence[int]) -> str:
     """
     if problem.data.X is None or not problem.loss.residual:
         return problem.design.init
-    shape = tensor_shape(problem)
-    if degrees_of_freedom(shape, rank) == math.prod(shape):
+    if leaves_free(problem, rank):
         return problem.design.init
     if responses_per_parameter(problem, rank) < ENOUGH:
         return "restarts"

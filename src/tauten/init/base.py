@@ -23,6 +23,12 @@ def tensor_shape(problem: Problem) -> tuple[int, ...]:
     return tuple(y.shape[1:]) if X is None else (*X.shape[1:], *y.shape[1:])
 
 
+def leaves_free(problem: Problem, rank: Sequence[int]) -> bool:
+    """Whether every coefficient tensor of a problem has that rank, or a smaller one."""
+    shape = tensor_shape(problem)
+    return degrees_of_freedom(shape, rank) == math.prod(shape)
+
+
 def responses_per_parameter(problem: Problem, rank: Sequence[int]) -> float:
     """How many responses there are to each degree of freedom of A."""
     free = degrees_of_freedom(tensor_shape(problem), rank)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,8 +10,8 @@ import numpy as np
 from ..problem import PILOT_SIZE, Problem, tensor_gradients
 from ..problem.within import widened, within, worth_narrowing
 from ..robust import Robustifier
-from ..tucker import Tucker, degrees_of_freedom, hooi
-from .base import tame, tensor_shape, with_linear, zero
+from ..tucker import Tucker, hooi
+from .base import leaves_free, tame, with_linear, zero
 from .thresholding import START_SIZE, ihts
 
 WIDER = 3  # directions along a mode for each rank: with two, now and then a component was missed
@@ -59,9 +58,8 @@ def worth_projecting(problem: Problem, rank: Sequence[int]) -> bool:
 
     Not where A is free, and not where memory holds fewer samples than a start is to be found on.
     """
-    shape, data = tensor_shape(problem), problem.data
-    free = degrees_of_freedom(shape, rank) == math.prod(shape)
-    if free or data.room < min(data.n, PILOT_SIZE):
+    data = problem.data
+    if leaves_free(problem, rank) or data.room < min(data.n, PILOT_SIZE):
         return False
     return worth_narrowing(problem, _wider(data.main.shape[1:], rank))
 

@@ -57,7 +57,7 @@ def ihts(
     """
     begun: Sequence[Tucker | None] = thetas or [None] * len(ranks)
     each = zip(problems, ranks, begun, strict=True)
-    walks = [_walk(*one, range(n_iter), tol) for one in each]
+    walks = [_walk(*one, n_iter, tol) for one in each]
 
     def answer(asked: dict[int, Sight]) -> Iterator[tuple[int, tuple[Any, Array | None]]]:
         tamed, thetas, steps = zip(*asked.values(), strict=True)
@@ -72,13 +72,13 @@ def ihts(
 
 
 def _walk(
-    problem: Problem, rank: Sequence[int], theta: Tucker | None, steps: range, tol: float
+    problem: Problem, rank: Sequence[int], theta: Tucker | None, n_iter: int, tol: float
 ) -> Generator[Sight, tuple[Any, Array | None], Tucker]:
     """Yields points whose gradient it needs: at zero of the full tensor, then of the blocks."""
     first = 0 if theta is None else 1
     theta = with_linear(problem, zero(problem, rank)) if theta is None else theta
     samples = problem.data.sample(PILOT_SIZE).thin(START_SIZE)
-    for t in (first + step for step in steps):
+    for t in range(first, first + n_iter):
         pilot = problem.pilot(theta, samples)
         tamed = tame(problem, pilot)
         gradient, linear = yield tamed, theta, t
