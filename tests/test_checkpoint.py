@@ -80,10 +80,12 @@ def test_a_stopped_fit_ends_where_it_would_have(options, count, data, path, monk
 
 
 def test_the_last_run_knows_the_last_step_of_the_one_before():
-    stage = Stage(progress=Progress(moved=0.3, before=0.5))
+    """And its tensor, which the next steps are taken with."""
+    tensor = np.ones(2)
+    stage = Stage(progress=Progress(moved=0.3, before=0.5, keeps=True, tensor=tensor))
     stage.advance(Tucker(np.ones(1), [np.ones((2, 1))]))
     assert stage.last
-    assert stage.progress == Progress(before=0.3)
+    assert stage.progress == Progress(before=0.3, keeps=True, tensor=tensor)
 
 
 def test_all_numbers_of_a_run_are_kept(path):

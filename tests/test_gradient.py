@@ -14,7 +14,7 @@ from tauten.data import Rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Huber as HuberLoss
 from tauten.losses import Loss, Squared
-from tauten.problem import Problem, block_gradients, gradients
+from tauten.problem import Asked, Problem, block_gradients, gradients
 from tauten.robust import (
     Adaptive,
     Catoni,
@@ -477,14 +477,72 @@ def test_curvatures_are_of_those_problems_that_are_asked(rng, make_theta):
     X, y = rng.normal(size=(40, 4, 3)), rng.normal(size=40)
     problem = Problem(Rows(X, y, chunk=15), Squared(), Covariate(), Truncate(0.5).calibrate())
     thetas = [make_theta((4, 3), (2, 2)) for _ in range(3)]
-    asked = [False, True, False]
-    for mine, theta, curved in zip(
+    asked = [Asked(), Asked(curvature=True, tensor=True), Asked(curvature=True)]
+    for mine, theta, one in zip(
         gradients([problem] * 3, thetas, curvature=asked), thetas, asked, strict=True
     ):
-        alone = problem.gradient(theta, curvature=curved)
+        alone = problem.gradient(theta, curvature=True)
         agree(mine.blocks.flat(), alone.blocks.flat())
         for name in ("curvature", "correction", "tensor"):
-            one, other = getattr(mine, name), getattr(alone, name)
-            assert (one is None) is (other is None) is not curved
-            if curved:
-                agree(one, other)
+            found = getattr(mine, name)
+            assert (found is not None) is getattr(one, name, one.curvature)
+            if found is not None:
+                agree(found, getattr(alone, name))
+
+
+def known(robust, loss="squared", response=(), rng=None, weight=None):
+    """A problem that has chosen its thresholds, where, and how often it had read its samples."""
+    X, Z = rng.normal(size=(90, 5, 4)), np.ones((90, 1))
+    y = rng.standard_t(2, size=(90, *response))
+    y = (y > 0).astype(float) if loss == "logistic" else y
+    data = Rows(X, y, Z, weight)
+    problem = Problem(data, Loss.get(loss), Covariate(rng.normal(size=(5, 4))), robust)
+    factors = [np.linalg.qr(rng.normal(size=(p, 2)))[0] for p in (5, 4, *response)]
+    core = rng.normal(size=(2,) * len(factors))
+    theta = Affine(core, factors, rng.normal(size=(1, *response))).canonical()
+    problem = problem.calibrate(theta)
+    return problem, theta, data.reads.passes
+
+
+@pytest.mark.parametrize(
+    ("robust", "options"),
+    [
+        (Adaptive(), {}),
+        (Adaptive(), {"loss": "logistic"}),
+        (Adaptive(), {"response": (3,)}),
+        (Adaptive(), {"weight": np.linspace(0.1, 2, 90)}),
+        (Shrink("auto"), {}),
+        (Truncate("auto"), {}),
+        (MedianOfMeans(3), {}),
+        (Robustifier(), {}),
+    ],
+)
+def test_where_thresholds_were_chosen_samples_need_no_other_sweep(robust, options, rng):
+    problem, theta, before = known(robust, rng=rng, **options)
+    anew = replace(problem)
+    assert problem.knows(theta)
+    assert not anew.knows(theta)
+    mine, theirs = problem.gradient(theta, curvature=True), anew.gradient(theta, curvature=True)
+    agree(mine.blocks.flat(), theirs.blocks.flat())
+    for name in ("value", "truncated", "curvature", "correction", "tensor"):
+        np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), atol=1e-12)
+    np.testing.assert_allclose(problem.influence(theta), anew.influence(theta), atol=1e-12)
+    assert problem.data.reads.passes == before + 2  # those of the one that did not know
+
+
+def test_elsewhere_or_with_anything_else_they_do(rng):
+    problem, theta, _ = known(Truncate("auto"), rng=rng)
+    near = theta.map(lambda block: block + 1e-3)
+    agree(problem.gradient(near).blocks.flat(), replace(problem).gradient(near).blocks.flat())
+    for change in (
+        {"robust": Truncate(0.1).calibrate()},
+        {"data": problem.data.reweight(rng.random(90))},
+        {"loss": HuberLoss(0.1)},
+    ):
+        assert not replace(problem, **change).knows(theta)
+
+
+def test_samples_that_are_not_all_tell_nothing(rng, monkeypatch):
+    monkeypatch.setattr("tauten.problem.problem.PILOT_SIZE", 45)
+    problem, theta, _ = known(Truncate("auto"), rng=rng)
+    assert not problem.knows(theta)

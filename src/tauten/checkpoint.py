@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -53,12 +54,13 @@ class Stage:
     ranks: RankPath | None = None
     thresholds: ThresholdPath | None = None
     ridges: RidgePath | None = None
-    progress: Progress = field(default_factory=Progress)
+    progress: Progress = field(default_factory=partial(Progress, keeps=True))
 
     def advance(self, theta: Tucker) -> None:
         """Go on to the last run, which starts at a point."""
         self.anchor, self.last = theta, True
-        self.progress = Progress(before=self.progress.moved)
+        before, tensor = self.progress.moved, self.progress.tensor
+        self.progress = Progress(before=before, keeps=True, tensor=tensor)
 
     def interrupted(self) -> Result:
         """What there is when a run is interrupted."""
@@ -116,11 +118,13 @@ class Checkpoint:
             "order": stage.anchor.order,
             "blocks": len(stage.anchor.blocks),
             "trail": len(progress.trail),
+            "tensor": progress.tensor is not None,
             "limits": [getattr(progress, name) for name in LIMITS],
             "history": [asdict(iteration) for iteration in progress.history],
         }
-        arrays = [to_numpy(block) for point in points for block in point.blocks]
-        contents = pack(TEXT, json.dumps(meta), arrays)
+        arrays = [block for point in points for block in point.blocks]
+        arrays += [] if progress.tensor is None else [progress.tensor]
+        contents = pack(TEXT, json.dumps(meta), [to_numpy(array) for array in arrays])
         try:
             write_whole(self.path, contents)
         except OSError as error:
@@ -156,6 +160,7 @@ class Checkpoint:
 
 def _stage(meta: Mapping[str, Any], arrays: Sequence[Array]) -> Stage:
     """The stage that a file tells of."""
+    tensor, arrays = (arrays[-1], arrays[:-1]) if meta["tensor"] else (None, arrays)
     anchor, *points = _points(arrays, meta["blocks"], meta["order"])
     trail, kept = points[: meta["trail"]], points[meta["trail"] :]
     history = [
@@ -163,7 +168,7 @@ def _stage(meta: Mapping[str, Any], arrays: Sequence[Array]) -> Stage:
     ]
     memory = list(zip(kept[::2], kept[1::2], strict=True))
     limits = dict(zip(LIMITS, meta["limits"], strict=True))
-    progress = Progress(trail, history, memory=memory, **limits)
+    progress = Progress(trail, history, memory=memory, keeps=True, tensor=tensor, **limits)
     return Stage(anchor, meta["last"], progress=progress).recall(meta["notes"])
 
 

@@ -119,10 +119,10 @@ def test_gentler_trials_take_matrices_over_from_the_last_one_of_the_same_ridge(
     begun = []
 
     class Watched(Newton):
-        def needs_curvature(self, progress):
-            needed = super().needs_curvature(progress)
+        def needs(self, progress):
+            needed = super().needs(progress)
             if not progress.history:
-                begun.append(needed)
+                begun.append(needed.curvature)
             return needed
 
     plain = replace(problem, robust=Truncate(np.inf).calibrate())

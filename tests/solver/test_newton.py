@@ -12,7 +12,7 @@ from tauten.data import Rows
 from tauten.designs import Covariate
 from tauten.init import start
 from tauten.losses import Loss, Squared
-from tauten.problem import Problem
+from tauten.problem import Asked, Problem
 from tauten.robust import Truncate
 from tauten.solver import Newton
 from tauten.solver.newton import farthest
@@ -78,10 +78,10 @@ def test_a_step_is_newtons_where_the_hessian_is_trusted(loss, make):
 @pytest.mark.parametrize("loss", ["squared", "poisson"])
 def test_a_kept_matrix_makes_the_same_step_whichever_way_factors_are_turned(loss, make, rng):
     problem, theta = make(loss)
-    progress, newton = Progress(thrifty=True), Newton()
-    assert newton.needs_curvature(progress)
+    progress, newton = Progress([theta], thrifty=True), Newton()
+    assert newton.needs(progress) == Asked(curvature=True, tensor=True)
     new = newton.step(problem, theta, problem.gradient(theta, curvature=True), progress)
-    assert not newton.needs_curvature(progress)
+    assert newton.needs(progress) == Asked()
     turns = [np.linalg.qr(rng.normal(size=(r, r)))[0] for r in theta.rank]
     turned = theta.rotate(turns)
     again = newton.step(problem, turned, problem.gradient(turned), progress)
@@ -181,9 +181,10 @@ def test_a_thrifty_run_ends_where_another_does(make):
     own, asked = Newton(tol=1e-9, n_iter=60).run(problem, theta), []
 
     class Watched(Newton):
-        def needs_curvature(self, progress):
-            asked.append(super().needs_curvature(progress))
-            return asked[-1]
+        def needs(self, progress):
+            needed = super().needs(progress)
+            asked.append(needed.curvature)
+            return needed
 
     run = Watched(tol=1e-9, n_iter=60).run(problem, theta, progress=Progress(thrifty=True))
     assert run.converged
@@ -212,3 +213,45 @@ def test_steps_do_not_creep_where_components_are_lost_in_noise(loss, rng, make_t
     run = Newton(n_iter=50, tol=1e-8).run(problem, start("auto", problem, (2, 2, 2), rng))
     assert run.converged
     assert run.n_iter <= 25
+
+
+@pytest.mark.parametrize(
+    ("progress", "tensor"),
+    [
+        ({}, True),
+        ({"moved": 0.4}, True),
+        ({"moved": 0.6}, False),  # the next step is too long to be trusted with it
+        ({"reach": 0.0}, False),
+        ({"keeps": True}, False),  # a run of its own begins far off
+        ({"keeps": True, "moved": 0.4}, True),
+        ({"keeps": True, "before": 0.01, "tensor": 1}, False),  # of the run before
+        ({"keeps": True, "before": 0.1, "moved": 0.01, "tensor": 1}, False),
+        ({"keeps": True, "before": 0.1, "moved": 0.021, "tensor": 1}, True),  # a long step
+        ({"keeps": True, "before": 0.03, "moved": 0.01, "tensor": 1}, True),  # no shorter a one
+    ],
+)
+def test_a_tensor_is_asked_for_where_it_is_of_use(progress, tensor, make):
+    """Steps here are relative to A."""
+    _, theta = make("squared")
+    sizes = {
+        name: value * theta.norm() if name in {"moved", "before"} else value
+        for name, value in progress.items()
+    }
+    assert Newton().needs(Progress([theta], **sizes)) == Asked(curvature=True, tensor=tensor)
+
+
+def test_a_run_that_keeps_tensors_ends_where_another_does_with_fewer_of_them(make):
+    problem, theta = make("poisson")
+    own, asked = Newton(tol=1e-9).run(problem, theta), []
+
+    class Watched(Newton):
+        def needs(self, progress):
+            needed = super().needs(progress)
+            asked.append(needed.tensor)
+            return needed
+
+    run = Watched(tol=1e-9).run(problem, theta, progress=Progress(keeps=True))
+    assert run.converged
+    assert sum(asked) < len(asked) - 1
+    assert sum(asked) > 0
+    np.testing.assert_allclose(run.theta.full(), own.theta.full(), rtol=1e-7, atol=1e-7)

@@ -103,7 +103,7 @@ class TensorModel(BaseEstimator):
         try:
             problem, result = self._run(problem, stage, file)
             result = settled(problem, result)
-            influence = problem.influence(result.theta)
+            influence = problem.influence(_seen_from(problem, result))
         except KeyboardInterrupt:
             stopped, problem = True, problem.calibrate(stage.anchor)
             result, influence = stage.interrupted(), np.full(problem.data.n, np.nan)
@@ -286,6 +286,13 @@ class TensorModel(BaseEstimator):
         """
         check_is_fitted(self)
         return loadings(*self._at_fit(X, y, **data), level=level)
+
+
+def _seen_from(problem: Problem, result: Result) -> Tucker:
+    """Where the samples were seen from last, if that is near enough to tell their influence."""
+    if result.n_iter == 1 and problem.swept and result.history[0].change < PILOT_TOL:
+        return problem.swept.theta
+    return result.theta
 
 
 def check_fitted_data(data: Samples, n: int, shape: tuple[int, ...], name: str = "y") -> None:

@@ -10,14 +10,17 @@ import numpy as np
 from ..problem import PILOT_SIZE, Problem, tensor_gradients
 from ..problem.within import widened, within, worth_narrowing
 from ..robust import Robustifier
+from ..solver import Newton
+from ..solver.choice import choose
+from ..solver.loop import run_together
+from ..solver.result import Progress
 from ..tucker import Tucker, hooi
 from .base import leaves_free, tame, with_linear, zero
 from .thresholding import START_SIZE, ihts
 
 WIDER = 3  # directions along a mode for each rank: with two, now and then a component was missed
-# Steps in all directions at the end: what is missed outside of those few inflates the residuals,
-# and thresholds chosen from these are too gentle for heavy-tailed noise.
-LAST = 2
+FIRST = 8  # steps within them: more were of no use
+LAST = 2  # steps of iht in all directions that stand for one of Gauss-Newton
 
 
 def projected(
@@ -49,8 +52,24 @@ def projecteds(problem: Problem, ranks: Sequence[Sequence[int]]) -> list[Tucker]
     directions = hooi(gradient, _wider(theta.shape, largest), n_iter=2).factors
     directions = directions[: samples.X.ndim - 1]
     small = within(replace(problem, robust=Robustifier()), samples, directions)
-    points = [widened(point, directions) for point in ihts([small] * len(ranks), ranks)]
-    return ihts([problem] * len(ranks), ranks, n_iter=LAST, thetas=points)
+    found = ihts([small] * len(ranks), ranks, n_iter=FIRST, whole=True)
+    return _in_all_directions(problem, [widened(point, directions) for point in found])
+
+
+def _in_all_directions(problem: Problem, points: Sequence[Tucker]) -> list[Tucker]:
+    """Points after a Gauss-Newton step of each, or where its matrix is too large, after two of iht.
+
+    What is missed outside of a start's directions inflates the residuals, and thresholds chosen
+    from these are too gentle for heavy-tailed noise.
+    """
+    if not all(choose(problem, point).curvature for point in points):
+        ranks = [point.rank for point in points]
+        return ihts([problem] * len(points), ranks, n_iter=LAST, thetas=points)
+    some = problem.data.sample(PILOT_SIZE).thin(START_SIZE)
+    tamed = [tame(problem, problem.pilot(point, some)) for point in points]
+    progress = [Progress(reach=0.0) for _ in points]
+    step = Newton(n_iter=1, tol=0)
+    return [run.theta for run in run_together(step, tamed, points, progress=progress)]
 
 
 def worth_projecting(problem: Problem, rank: Sequence[int]) -> bool:

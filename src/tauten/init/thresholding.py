@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..tucker import Tucker, hooi, hosvd, multi_mode_dot
 from .base import tame, with_linear, zero
 
 Sight = tuple[Problem, Tucker, int]  # a problem as a start sees it, from where, in which step
+CUTS = 5  # rounds of alternating least squares that a tensor is cut to its ranks in
 START_SIZE = 250  # samples that residual scale and length of a step are taken from, good to 7%
 
 
@@ -50,19 +52,22 @@ def ihts(
     n_iter: int = 20,
     tol: float = 1e-2,
     thetas: Sequence[Tucker] | None = None,
+    whole: bool = False,
 ) -> list[Tucker]:
     """:func:`iht` of problems on the same samples, side by side: a step of all is one pass.
 
-    From zero, or from given points with orthonormal factors.
+    From zero, or from given points with orthonormal factors. With `whole`, steps are along the
+    whole gradient: see :func:`_walk`.
     """
     begun: Sequence[Tucker | None] = thetas or [None] * len(ranks)
     each = zip(problems, ranks, begun, strict=True)
-    walks = [_walk(*one, n_iter, tol) for one in each]
+    walks = [_walk(*one, n_iter=n_iter, tol=tol, whole=whole) for one in each]
 
     def answer(asked: dict[int, Sight]) -> Iterator[tuple[int, tuple[Any, Array | None]]]:
         tamed, thetas, steps = zip(*asked.values(), strict=True)
         if steps[0] > 0:
-            return zip(asked, block_gradients(tamed, thetas), strict=True)
+            gradients = tensor_gradients if whole else block_gradients
+            return zip(asked, gradients(tamed, thetas), strict=True)
         ones = {id(problem): i for i, problem in enumerate(problems)}  # zero has no rank
         at = [[column[i] for i in ones.values()] for column in (tamed, thetas)]
         found = dict(zip(ones, tensor_gradients(*at), strict=True))
@@ -72,9 +77,20 @@ def ihts(
 
 
 def _walk(
-    problem: Problem, rank: Sequence[int], theta: Tucker | None, n_iter: int, tol: float
+    problem: Problem,
+    rank: Sequence[int],
+    theta: Tucker | None,
+    *,
+    n_iter: int,
+    tol: float,
+    whole: bool,
 ) -> Generator[Sight, tuple[Any, Array | None], Tucker]:
-    """Yields points whose gradient it needs: at zero of the full tensor, then of the blocks."""
+    """Yields points whose gradient it needs: at zero of the full tensor, then of the blocks.
+
+    With `whole`, of the full tensor always, and steps are along all of it: a component that the
+    first step took for noise is found in a few more, where tangent steps would creep past it.
+    """
+    cut = partial(hooi, n_iter=CUTS) if whole else hosvd
     first = 0 if theta is None else 1
     theta = with_linear(problem, zero(problem, rank)) if theta is None else theta
     samples = problem.data.sample(PILOT_SIZE).thin(START_SIZE)
@@ -83,12 +99,14 @@ def _walk(
         tamed = tame(problem, pilot)
         gradient, linear = yield tamed, theta, t
         # No direction is tangent to zero: there it is the whole gradient.
-        direction = tangent(theta, gradient) if t else hooi(gradient, rank, n_iter=5).full()
-        size = float(namespace(direction).sum(direction**2))
-        curvature = pilot.tensor_curvature(tamed.robust, direction)
+        tangential = t > 0 and not whole
+        lead = tangent(theta, gradient) if tangential else hooi(gradient, rank, n_iter=CUTS).full()
+        size = float(namespace(lead).sum(lead**2))
+        curvature = pilot.tensor_curvature(tamed.robust, lead)
         if not curvature > 0:
             break
-        point = hosvd(theta.full() - size / curvature * direction, rank)
+        direction = gradient if whole else lead
+        point = cut(theta.full() - size / curvature * direction, rank)
         change = point.distance(theta) / max(point.norm(), 1e-300)
         theta = replace(theta, core=point.core, factors=point.factors)
         if linear is not None:

@@ -13,7 +13,7 @@
 #define BLOCK_BYTES 64   /* no vector is longer: eight samples in double precision, 16 in single */
 #define LINE 64          /* bytes of memory that come together */
 #define MAX_ORDER 16
-#define NEAR_BYTES 131072 /* of rows that stay in the second cache with what is made of them; longer ones are read in parts */
+#define NEAR_BYTES 32768  /* of a stretch of rows and what is made of it, which stays in the first cache; longer ones are read in parts */
 #define AHEAD 16384      /* bytes fetched before they are needed, at least: memory answers late */
 #define TILE 4           /* rows that are taken together, about: what is fetched is of others */
 

@@ -1,6 +1,6 @@
 """Data × loss × design × robustifier: the only place where the four meet."""
 
-from .gradient import Gradient
+from .gradient import Asked, Gradient
 from .pilot import PILOT_SIZE, PilotFit
 from .problem import Problem, block_gradients, gradients, scores, tensor_gradients, values
 from .samplewise import Kernel
@@ -9,6 +9,7 @@ from .system import horizontal_part, horizontal_system
 
 __all__ = [
     "PILOT_SIZE",
+    "Asked",
     "Gradient",
     "Kernel",
     "Line",

@@ -14,7 +14,7 @@ from .._array import Array, namespace, reshape
 from ..jeffreys import derivatives, penalised_spread, pseudo_observations
 from ..ridge import ridge_coordinates
 from ..tucker import Tucker
-from .gradient import Gradient
+from .gradient import Asked, Gradient
 from .pilot import PILOT_SIZE
 from .samplewise import chunk_sums
 from .seen import Line, total_weight
@@ -33,15 +33,15 @@ def all_that_count(problem: Problem) -> bool:
     return problem.data.sample(PILOT_SIZE).y.shape[0] == len(problem.data.counted)
 
 
-def gradient_at_once(problem: Problem, theta: Tucker, curvature: bool) -> Gradient:
+def gradient_at_once(problem: Problem, theta: Tucker, asked: Asked) -> Gradient:
     """Robust gradient at a point, with the prior there: see :func:`gradients`."""
     kernel, chunk = problem.kernel, problem.data.sample(PILOT_SIZE)
     line = kernel.linearise(theta, chunk)
     line = replace(line, pseudo=_pseudo_observations(problem, line))
-    *sums, score = chunk_sums(kernel, kernel.seen(line), curvature)
-    tensor = kernel.design.adjoints([score], chunk.X)[0] if curvature else score
+    *sums, score = chunk_sums(kernel, kernel.seen(line), asked)
+    tensor = kernel.design.adjoints([score], chunk.X)[0] if asked.tensor else score
     n = chunk.y.shape[0]
-    found = problem.gradient_from(theta, [*sums, tensor], curvature=curvature, n=n)
+    found = problem.gradient_from(theta, [*sums, tensor], asked, n)
     return replace(found, pseudo=line.pseudo)
 
 

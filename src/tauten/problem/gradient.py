@@ -9,6 +9,17 @@ from ..tucker import Tucker
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What is asked for beside a gradient: its `curvature` with the correction, its `tensor`.
+
+    The tensor takes a second read of the samples, from memory if not from a file.
+    """
+
+    curvature: bool = False
+    tensor: bool = False
+
+
+@dataclass(frozen=True)
 class Gradient:
     """A robust gradient at a point.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..data.threads import BLAS
 from ..robust import Robustifier
 from ..tucker import Tucker
 from .samplewise import Kernel, per_sample
-from .seen import Line, Seen, View, total_weight, weighted
+from .seen import Line, Seen, Swept, View, total_weight, weighted
 from .system import expected_error
 
 if TYPE_CHECKING:
@@ -66,6 +67,14 @@ class PilotFit:
         if key not in self._lines:
             self._lines[key] = kernel.linearise(self._theta, part)
         return self._lines[key]
+
+    def swept(self, robust: Robustifier) -> Swept | None:
+        """The samples as a robustifier shrinks them, if they are all there are."""
+        if self.direct or self._problem.reduce_bias or self._chunk.y.shape[0] < self.n:
+            return None
+        kernel = replace(self._plain, robust=robust)
+        lines = self._problem.data.spread(partial(self._line, kernel), self._parts)
+        return Swept(self._theta, lines)
 
     def _spread(self, kernel: Kernel, fn: Callable[[Seen], Any]) -> list[Any]:
         """What a function finds in each part of the samples, as a kernel sees it."""

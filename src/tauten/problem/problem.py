@@ -16,6 +16,7 @@ from .._lazy import lazy
 from .._log import tell, thresholds
 from .._median import by_stripes, observed_medians
 from ..data import Chunk, Samples
+from ..data.base import add_up
 from ..designs import Covariate, Direct
 from ..jeffreys import Jeffreys
 from ..losses import Loss
@@ -23,10 +24,10 @@ from ..ridge import ridge_curvature, ridge_gradient
 from ..robust import Robustifier
 from ..tucker import Tucker, degrees_of_freedom
 from .at_once import all_that_count, gradient_at_once
-from .gradient import Gradient
+from .gradient import Asked, Gradient
 from .pilot import PILOT_SIZE, PilotFit
 from .samplewise import Kernel, chunk_sums, per_sample
-from .seen import Line, View, total_weight, weighted
+from .seen import Line, Swept, View, total_weight, weighted
 from .spread import mode_spreads
 from .system import horizontal_system
 
@@ -112,7 +113,7 @@ class Problem:
         return gradients([self], [theta], curvature=curvature)[0]
 
     def gradient_from(
-        self, theta: Tucker, total: list[Any], *, curvature: bool, n: int | None = None
+        self, theta: Tucker, total: list[Any], asked: Asked, n: int | None = None
     ) -> Gradient:
         """A gradient from sums over `n` samples, by default all."""
         matrix, correction, value, count, changed, sums, tensor = total
@@ -124,7 +125,8 @@ class Problem:
             theta.with_blocks([self.robust.reduce(mean) for mean in means]),
             float(xp.sum(value) / weight),
             tuple(float(c / size) for c, size in zip(changed, sizes, strict=True)),
-            *(s / weight if curvature else None for s in (matrix, correction, tensor)),
+            *(s / weight if asked.curvature else None for s in (matrix, correction)),
+            tensor / weight if asked.tensor else None,
         )
         return self._penalised(theta, found) if self.ridge else found
 
@@ -132,10 +134,11 @@ class Problem:
         """A gradient with that of the ridge, and its curvature."""
         penalty = ridge_gradient(theta)
         blocks = found.blocks.map(lambda g, r: g + self.ridge * r, penalty)
-        if found.curvature is None or found.tensor is None:
-            return replace(found, blocks=blocks)
-        matrix = self.with_ridge(theta, found.curvature)
-        tensor = found.tensor + self.ridge * theta.full()
+        matrix, tensor = found.curvature, found.tensor
+        if matrix is not None:
+            matrix = self.with_ridge(theta, matrix)
+        if tensor is not None:
+            tensor = tensor + self.ridge * theta.full()
         return replace(found, blocks=blocks, curvature=matrix, tensor=tensor)
 
     def with_ridge(self, theta: Tucker, slope: Array) -> Array:
@@ -272,18 +275,39 @@ class Problem:
         """For each sample, how much of its gradient's norm the robustifier cut away, in [0, 1]."""
         kernel, plain = self.kernel, replace(self, robust=Robustifier()).kernel
 
-        def shares(chunk: Chunk) -> Array:
-            seen = kernel.see(theta, chunk)
+        def shares(line: Line) -> Array:
+            seen, chunk = kernel.seen(line), line.chunk
             if seen.whole:
                 return like(np.zeros(chunk.y.shape[0]), seen.score)
-            line = seen.line if seen.line.whole else plain.linearise(theta, chunk)
+            line = line if line.whole else plain.linearise(theta, chunk)
             raw = plain.seen(line).raw
             xp = namespace(raw)
             kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (seen.cut, raw))
             # Bent entries of a response can cancel less than the raw ones, and more be kept.
             return 1 - ratio(xp.minimum(kept, whole), whole)
 
-        return to_numpy(self.data.map_rows(shares, self.width(theta)))
+        if self.knows(theta):
+            return np.concatenate([to_numpy(part) for part in self.of_swept(shares)])
+        width = self.width(theta)
+        return to_numpy(
+            self.data.map_rows(lambda chunk: shares(kernel.linearise(theta, chunk)), width)
+        )
+
+    @lazy
+    def swept(self) -> Swept | None:
+        """All samples as they look from where thresholds were chosen, if all were looked at.
+
+        Only :meth:`calibrate` knows; a problem that differs in anything does not.
+        """
+        return None
+
+    def knows(self, theta: Tucker) -> bool:
+        """Whether all samples were swept at a point."""
+        return self.swept is not None and self.swept.theta is theta
+
+    def of_swept(self, fn: Callable[[Line], Any]) -> list[Any]:
+        """What a function finds in samples that were swept, part by part."""
+        return self.data.spread(fn, self.swept.lines if self.swept else [])
 
     def pilot(self, theta: Tucker, samples: Chunk | None = None) -> PilotFit:
         """Return what thresholds are chosen from, at a point; by default 2,000 samples at most."""
@@ -301,30 +325,49 @@ class Problem:
         pilot = PilotFit(self, theta, samples, sweep=True, rough=rough)
         robust = self.robust.calibrate(pilot)
         tell("thresholds", lambda: thresholds(robust))
-        return replace(self, robust=robust)
+        new = replace(self, robust=robust)
+        vars(new)["swept"] = pilot.swept(robust)
+        return new
 
 
 def gradients(
     problems: Sequence[Problem],
     thetas: Sequence[Tucker],
     *,
-    curvature: bool | Sequence[bool] = False,
+    curvature: bool | Sequence[Asked] = False,
 ) -> list[Gradient]:
     """Robust gradients of problems on the same samples, in one pass over them.
 
     The problems may differ in weights, loss and robustifier, and each has a point of its own.
-    Curvatures are of all of them, or of those that a sequence says.
+    Curvatures are of all of them, or as a sequence says.
     """
-    asked = [curvature] * len(problems) if isinstance(curvature, bool) else list(curvature)
+    if isinstance(curvature, bool):
+        asked = [Asked(curvature, curvature)] * len(problems)
+    else:
+        asked = list(curvature)
     each = list(zip(problems, thetas, asked, strict=True))
     if all(map(all_that_count, problems)):
         return problems[0].data.spread(lambda one: gradient_at_once(*one), each)
+    if len(each) == 1 and problems[0].knows(thetas[0]):
+        return [_gradient_of_swept(*each[0])]
     work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta, _ in each], asked)
-    totals = _each(problems, thetas, work, curvature=any(asked))
+    totals = _each(problems, thetas, work, curvature=any(one.curvature for one in asked))
     return [
-        problem.gradient_from(theta, total, curvature=curved)
-        for (problem, theta, curved), total in zip(each, totals, strict=True)
+        problem.gradient_from(theta, total, one)
+        for (problem, theta, one), total in zip(each, totals, strict=True)
     ]
+
+
+def _gradient_of_swept(problem: Problem, theta: Tucker, asked: Asked) -> Gradient:
+    """A gradient at the point that the samples were swept at."""
+    kernel = problem.kernel
+
+    def sums(line: Line) -> list[Any]:
+        *found, score = chunk_sums(kernel, kernel.seen(line), asked)
+        tensor = kernel.design.adjoints([score], line.chunk.X)[0] if asked.tensor else score
+        return [*found, tensor]
+
+    return problem.gradient_from(theta, add_up(problem.of_swept(sums)), asked)
 
 
 def tensor_gradients(
@@ -380,7 +423,7 @@ def _each(
 
 
 def _chunk_sums(
-    sights: Sequence[tuple[Kernel, Tucker]], curvature: Sequence[bool], chunks: Sequence[Chunk]
+    sights: Sequence[tuple[Kernel, Tucker]], asked: Sequence[Asked], chunks: Sequence[Chunk]
 ) -> list[Any]:
     """Sums of one problem after the other; those that differ in weights alone are one sight.
 
@@ -393,12 +436,12 @@ def _chunk_sums(
     for first, *others in alike.values():
         kernel, theta = sights[first]
         seen = kernel.see(theta, chunks[first])
-        found[first] = chunk_sums(kernel, seen, curvature[first])
-        found |= {i: chunk_sums(kernel, seen.among(chunks[i]), curvature[i]) for i in others}
-    if curved := [i for i, asked in enumerate(curvature) if asked]:
-        scores = [found[i][-1] for i in curved]
+        found[first] = chunk_sums(kernel, seen, asked[first])
+        found |= {i: chunk_sums(kernel, seen.among(chunks[i]), asked[i]) for i in others}
+    if full := [i for i, one in enumerate(asked) if one.tensor]:
+        scores = [found[i][-1] for i in full]
         tensors = sights[0][0].design.adjoints(scores, chunks[0].X)
-        for i, tensor in zip(curved, tensors, strict=True):
+        for i, tensor in zip(full, tensors, strict=True):
             found[i][-1] = tensor
     return list(chain.from_iterable(found[i] for i in range(len(sights))))
 

@@ -16,6 +16,7 @@ from ..losses import Loss
 from ..robust import Robustifier
 from ..robust.base import slope_of
 from ..tucker import Tucker
+from .gradient import Asked
 from .normal import kept_of, normal_matrices
 from .seen import Line, Seen, View, share_of, total_weight, weighted
 
@@ -286,8 +287,8 @@ def per_sample(sums: list[Any]) -> tuple[Array, Array, Array]:
     return slope / count, moment / count**2, total / count
 
 
-def chunk_sums(kernel: Kernel, seen: Seen, curvature: bool) -> list[Any]:
+def chunk_sums(kernel: Kernel, seen: Seen, asked: Asked) -> list[Any]:
     """What is summed over a chunk for one problem; last, the scores that its tensor comes of."""
-    if not curvature:
-        return [0.0, 0.0, *kernel.gradient(seen), 0.0]
-    return [*kernel.hessian(seen), *kernel.gradient(seen), kernel.kept_score(seen)]
+    curvature = kernel.hessian(seen) if asked.curvature else [0.0, 0.0]
+    scores = kernel.kept_score(seen) if asked.tensor else 0.0
+    return [*curvature, *kernel.gradient(seen), scores]

@@ -64,6 +64,20 @@ class Line(View):
         return self.scale is None and self.share is None
 
 
+@dataclass(frozen=True)
+class Swept:
+    """All samples as seen from a point, where thresholds were chosen: they need no other sweep.
+
+    Attributes
+    ----------
+    theta : Tucker
+    lines : list of Line
+    """
+
+    theta: Tucker
+    lines: list[Line]
+
+
 class Seen:
     """A linearised chunk, and what a robustifier makes of it, worked out once.
 

@@ -20,7 +20,7 @@ from .._array import namespace, quiet
 from .._checks import check_number
 from .._log import tell
 from .._walks import side_by_side
-from ..problem import Gradient, Problem, gradients
+from ..problem import Asked, Gradient, Problem, gradients
 from ..registry import Registered
 from ..tucker import Tucker
 from .result import DIVERGED, LONGEST, Callback, Iteration, Progress, Result
@@ -59,9 +59,9 @@ class Solver(Registered):
         """The same solver, ending no later than by these."""
         return clone(self).set_params(tol=max(self.tol, tol), n_iter=min(self.n_iter, n_iter))
 
-    def needs_curvature(self, progress: Progress) -> bool:
-        """Whether the next step needs the Gauss-Newton matrix."""
-        return self.curvature
+    def needs(self, progress: Progress) -> Asked:
+        """What the next step needs beside a gradient."""
+        return Asked()
 
     def remaining(self, progress: Progress) -> float:
         """How far the end of the way may be, relative to A: as far as the last step went."""
@@ -220,10 +220,10 @@ def _gradients(
     points: dict[int, Tucker],
 ) -> Iterator[tuple[int, Gradient]]:
     """Gradients at the points, as many in one pass as their matrices have room for."""
-    curved = {i: solver.needs_curvature(progress[i]) for i in points}
-    sizes = {i: theta.d_eff**2 if curved[i] else 0 for i, theta in points.items()}
+    needs = {i: solver.needs(progress[i]) for i in points}
+    sizes = {i: theta.d_eff**2 if needs[i].curvature else 0 for i, theta in points.items()}
     for batch in _batches(sizes, MATRICES):
-        asked = [curved[i] for i in batch]
+        asked = [needs[i] for i in batch]
         with quiet():
             found = gradients(
                 [problems[i] for i in batch], [points[i] for i in batch], curvature=asked

@@ -9,7 +9,7 @@ import numpy as np
 from .._array import Array, namespace, ratio, to_numpy
 from ..data.threads import BLAS
 from ..manifold import manifold_curvature
-from ..problem import Gradient, Problem, horizontal_part, horizontal_system
+from ..problem import Asked, Gradient, Problem, horizontal_part, horizontal_system
 from ..tucker import Tucker, unfold
 from .loop import Solver
 from .result import Kept, Progress
@@ -17,6 +17,9 @@ from .result import Kept, Progress
 BISECTIONS = 2  # the trusted share of a Hessian is found to a quarter: closer, fits take more steps
 # Steps tell how far the end of the way is if they shrink to a quarter or less, from this on.
 FAST, NEARBY = 0.25, 0.05
+# Steps, relative to A: one after which a tensor is no longer that of the point, and one after which
+# the next is too long to be trusted with it.
+STALE, DISTANT = 0.02, 0.5
 TRUSTED = 0.1  # least share of the Gauss-Newton matrix that a Hessian must have in any direction
 
 
@@ -47,9 +50,22 @@ class Newton(Solver, name="newton"):
         """Orthonormal factors, all-orthogonal core."""
         return theta.canonical()
 
-    def needs_curvature(self, progress: Progress) -> bool:
-        """Whether no matrix is kept."""
-        return progress.kept is None
+    def needs(self, progress: Progress) -> Asked:
+        """A matrix, where none is kept; and the tensor, where it will be of use.
+
+        That is not after a step so long that the next will hardly be trusted with it. Where it is
+        kept, the last one serves while steps are short, and shrink as Newton's do; such runs begin
+        without, as the first step is a long one.
+        """
+        if progress.kept is not None:
+            return Asked()
+        size, before = progress.trail[-1].norm(), progress.before
+        last = progress.moved if progress.moved < math.inf else before
+        if progress.tensor is not None:
+            stale = last > STALE * size or FAST * before < last < before
+            return Asked(curvature=True, tensor=stale)
+        near = last <= DISTANT * size or (last == math.inf and not progress.keeps)
+        return Asked(curvature=True, tensor=near and progress.reach > 0)
 
     def remaining(self, progress: Progress) -> float:
         """The rest of steps that shrink by the ratio of the last two; Newton's shrink faster yet.
@@ -87,7 +103,9 @@ class Newton(Solver, name="newton"):
     def _direction(self, theta: Tucker, gradient: Gradient, progress: Progress) -> Tucker:
         """By a new matrix, or by one that is kept; then no longer than such steps are trusted."""
         if progress.kept is None:
-            direction, system = _direction(theta, gradient, progress.reach)
+            tensor = progress.tensor if gradient.tensor is None else gradient.tensor
+            progress.tensor = tensor if progress.keeps else None
+            direction, system = _direction(theta, gradient, tensor, progress.reach)
             if progress.thrifty:
                 lost = _lost(gradient.curvature, gradient.correction)
                 progress.kept = Kept(theta, system, lost)
@@ -118,22 +136,25 @@ def _solved(theta: Tucker, system: Array, gradient: Tucker) -> Tucker:
     return theta.with_blocks(theta.split(namespace(system).linalg.solve(system, right)[:, 0]))
 
 
-def _direction(theta: Tucker, gradient: Gradient, reach: float) -> tuple[Tucker, Array]:
+def _direction(
+    theta: Tucker, gradient: Gradient, tensor: Array | None, reach: float
+) -> tuple[Tucker, Array]:
     """Newton's step with as much of the Hessian's rest as can be trusted, and its system.
 
     The rest is what the Gauss-Newton matrix lacks: slopes of bent scores below their weights, and
     the curvature of the set of low-rank tensors. A share of it is trusted if it leaves a tenth of
     the Gauss-Newton matrix in every direction, and a step within `reach` of A; the largest such is
-    found by bisection.
+    found by bisection. Without a `tensor`, the gradient with respect to A here or not far from
+    here, it is Gauss-Newton's.
     """
 
     def solved(system: Array) -> tuple[Tucker, Array]:
         return _solved(theta, system, gradient.blocks), system
 
     safe = horizontal_system(theta, gradient.curvature)
-    if not reach > 0:
+    if tensor is None or not reach > 0:
         return solved(safe)
-    rest = gradient.correction + manifold_curvature(theta, gradient.tensor)
+    rest = gradient.correction + manifold_curvature(theta, tensor)
     rest = horizontal_part(theta, rest)
 
     safe_sum, rest_sum = (to_numpy(m + m.T) for m in (safe, rest))  # what their forms depend on

@@ -134,6 +134,11 @@ class Progress:
         no longer quadratic, but cost much less. For fits that need not be exact.
     kept : Kept, optional
         Such a matrix.
+    keeps : bool
+        Whether the tensor of a Newton step serves the next ones too: see :meth:`Newton.needs`. It
+        is as large as a sample; for one run at a time.
+    tensor : array, optional
+        Such a tensor, the gradient with respect to A: see :attr:`Gradient.tensor`.
     """
 
     trail: list[Tucker] = field(default_factory=list)
@@ -146,6 +151,8 @@ class Progress:
     memory: list[tuple[Tucker, Tucker]] = field(default_factory=list)
     thrifty: bool = False
     kept: Kept | None = None
+    keeps: bool = False
+    tensor: Array | None = None
 
     def move(self, length: float, size: float, *, stretched: bool) -> None:
         """Note a step of a length, from a point of a size.
