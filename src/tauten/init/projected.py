@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..data import Chunk
 from ..problem import PILOT_SIZE, Problem, tensor_gradients
 from ..problem.within import widened, within, worth_narrowing
 from ..robust import Robustifier
@@ -47,25 +48,25 @@ def projecteds(problem: Problem, ranks: Sequence[Sequence[int]]) -> list[Tucker]
     """:func:`projected` with several ranks, all within the directions of the largest."""
     largest = [max(column) for column in zip(*ranks, strict=True)]
     theta, samples = with_linear(problem, zero(problem, largest)), problem.data.sample(PILOT_SIZE)
-    tamed = tame(problem, problem.pilot(theta, samples.thin(START_SIZE)))
+    some = samples.thin(START_SIZE)
+    tamed = tame(problem, problem.pilot(theta, some))
     gradient, _ = tensor_gradients([tamed], [theta])[0]
     directions = hooi(gradient, _wider(theta.shape, largest), n_iter=2).factors
     directions = directions[: samples.X.ndim - 1]
     small = within(replace(problem, robust=Robustifier()), samples, directions)
     found = ihts([small] * len(ranks), ranks, n_iter=FIRST, whole=True)
-    return _in_all_directions(problem, [widened(point, directions) for point in found])
+    return _in_all_directions(problem, [widened(point, directions) for point in found], some)
 
 
-def _in_all_directions(problem: Problem, points: Sequence[Tucker]) -> list[Tucker]:
+def _in_all_directions(problem: Problem, points: Sequence[Tucker], some: Chunk) -> list[Tucker]:
     """Points after a Gauss-Newton step of each, or where its matrix is too large, after two of iht.
 
     What is missed outside of a start's directions inflates the residuals, and thresholds chosen
-    from these are too gentle for heavy-tailed noise.
+    from these are too gentle for heavy-tailed noise. Of the step, they come of some samples.
     """
     if not all(choose(problem, point).curvature for point in points):
         ranks = [point.rank for point in points]
         return ihts([problem] * len(points), ranks, n_iter=LAST, thetas=points)
-    some = problem.data.sample(PILOT_SIZE).thin(START_SIZE)
     tamed = [tame(problem, problem.pilot(point, some)) for point in points]
     progress = [Progress(reach=0.0) for _ in points]
     step = Newton(n_iter=1, tol=0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,20 +60,19 @@ class PilotFit:
 
     def _line(self, kernel: Kernel, part: Chunk) -> Line:
         """Samples that a kernel has swept; kernels that shrink them alike share a sweep."""
-        _, scale, share = kernel.shrink(part)
-        factors = scale if share is None else share
-        key = (part.start, b"" if factors is None else to_numpy(factors).tobytes())
+        key = _place(kernel, part)
         if key not in self._lines:
             self._lines[key] = kernel.linearise(self._theta, part)
         return self._lines[key]
 
     def swept(self, robust: Robustifier) -> Swept | None:
-        """The samples as a robustifier shrinks them, if they are all there are."""
-        if self.direct or self._problem.reduce_bias or self._chunk.y.shape[0] < self.n:
+        """The samples as a robustifier shrinks them, if all there are were swept like that."""
+        if not self._lines or self._problem.reduce_bias or self._chunk.y.shape[0] < self.n:
             return None
         kernel = replace(self._plain, robust=robust)
-        lines = self._problem.data.spread(partial(self._line, kernel), self._parts)
-        return Swept(self._theta, lines)
+        lines = [self._lines.get(_place(kernel, part)) for part in self._parts]
+        known = [line for line in lines if line is not None]
+        return Swept(self._theta, known) if len(known) == len(lines) else None
 
     def _spread(self, kernel: Kernel, fn: Callable[[Seen], Any]) -> list[Any]:
         """What a function finds in each part of the samples, as a kernel sees it."""
@@ -155,6 +153,13 @@ class PilotFit:
         if self.direct:
             raise ValueError("shrinking covariates needs covariates: PCA has none")
         return to_numpy(self._chunk.norms(self._plain.design.center))
+
+
+def _place(kernel: Kernel, part: Chunk) -> tuple[int, bytes]:
+    """Which samples a kernel sweeps, and what it shrinks them by."""
+    _, scale, share = kernel.shrink(part)
+    factors = scale if share is None else share
+    return part.start, b"" if factors is None else to_numpy(factors).tobytes()
 
 
 def _drawn(eta: Array, y: Array, size: int) -> tuple[np.ndarray, np.ndarray] | None:

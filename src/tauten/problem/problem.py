@@ -125,7 +125,8 @@ class Problem:
             theta.with_blocks([self.robust.reduce(mean) for mean in means]),
             float(xp.sum(value) / weight),
             tuple(float(c / size) for c, size in zip(changed, sizes, strict=True)),
-            *(s / weight if asked.curvature else None for s in (matrix, correction)),
+            matrix / weight if asked.curvature else None,
+            correction / weight if asked.curvature else None,
             tensor / weight if asked.tensor else None,
         )
         return self._penalised(theta, found) if self.ridge else found
