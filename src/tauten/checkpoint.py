@@ -160,7 +160,7 @@ class Checkpoint:
 
 def _stage(meta: Mapping[str, Any], arrays: Sequence[Array]) -> Stage:
     """The stage that a file tells of."""
-    tensor, arrays = (arrays[-1], arrays[:-1]) if meta["tensor"] else (None, arrays)
+    tensor, arrays = (arrays[-1], arrays[:-1]) if meta.get("tensor") else (None, arrays)
     anchor, *points = _points(arrays, meta["blocks"], meta["order"])
     trail, kept = points[: meta["trail"]], points[meta["trail"] :]
     history = [

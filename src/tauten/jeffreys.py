@@ -26,7 +26,7 @@ class Jeffreys:
 
     Parameters
     ----------
-    root : array (D, D), optional
+    root : array (K, D), optional
         R, for ``RᵀR`` the inverse of the information of all blocks, flattened. Without it the model
         is saturated: every sample is fitted as it likes, and gets one pseudo-observation of each of
         two classes, halved.

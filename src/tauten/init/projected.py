@@ -29,9 +29,10 @@ def projected(
 ) -> Tucker:
     """:func:`iht` within some directions along each mode: the default where X is large.
 
-    The directions are those of the robust gradient at zero, three for each rank. Most steps are
-    taken within them, on 2,000 samples at most, which have become many times smaller; the last two
-    in all directions. So all samples are read three times.
+    The directions are those of the robust gradient at zero, three for each rank. Steps of hard
+    thresholding are taken within them, on 2,000 samples at most, which have become many times
+    smaller, and along the whole gradient; then a Gauss-Newton step in all directions. So all
+    samples are read twice, and those few once more.
 
     Examples
     --------

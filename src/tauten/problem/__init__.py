@@ -5,7 +5,7 @@ from .pilot import PILOT_SIZE, PilotFit
 from .problem import Problem, block_gradients, gradients, scores, tensor_gradients, values
 from .samplewise import Kernel
 from .seen import Line, Seen, View
-from .system import horizontal_part, horizontal_system
+from .system import tangent_part, tangent_system
 
 __all__ = [
     "PILOT_SIZE",
@@ -19,9 +19,9 @@ __all__ = [
     "View",
     "block_gradients",
     "gradients",
-    "horizontal_part",
-    "horizontal_system",
     "scores",
+    "tangent_part",
+    "tangent_system",
     "tensor_gradients",
     "values",
 ]

@@ -29,7 +29,7 @@ from .pilot import PILOT_SIZE, PilotFit
 from .samplewise import Kernel, chunk_sums, per_sample
 from .seen import Line, Swept, View, total_weight, weighted
 from .spread import mode_spreads
-from .system import horizontal_system
+from .system import tangent_system
 
 ROUGHLY_ENOUGH = 6  # samples to a parameter, from which half of them tell thresholds roughly
 
@@ -105,8 +105,8 @@ class Problem:
         line = kernel.linearise(theta, chunk) if line is None else line
         # With a ridge there is less bias: its curvature adds to the information.
         mean = self.with_ridge(theta, kernel.information(line) / total_weight(chunk))
-        root = inverse_root(horizontal_system(theta, mean * total))
-        return Jeffreys(theta.horizontal(root.T).T)
+        root = inverse_root(tangent_system(theta, mean * total))
+        return Jeffreys(theta.tangent.outward(root.T).T)
 
     def gradient(self, theta: Tucker, *, curvature: bool = False) -> Gradient:
         """Robust gradient at a point, and on demand its curvature, in one pass over the data."""

@@ -9,7 +9,7 @@ import numpy as np
 from .._array import Array, namespace, ratio, to_numpy
 from ..data.threads import BLAS
 from ..manifold import manifold_curvature
-from ..problem import Asked, Gradient, Problem, horizontal_part, horizontal_system
+from ..problem import Asked, Gradient, Problem, tangent_part, tangent_system
 from ..tucker import Tucker, unfold
 from .loop import Solver
 from .result import Kept, Progress
@@ -26,8 +26,9 @@ TRUSTED = 0.1  # least share of the Gauss-Newton matrix that a Hessian must have
 class Newton(Solver, name="newton"):
     """Gauss-Newton (iteratively reweighted least squares) steps: a handful of iterations.
 
-    Solves ``P M P d = -P g`` with g the robust gradient, M its Gauss-Newton matrix and P the
-    projection on steps that move A: those with ``U_kᵀ dU_k = 0``, the others only rotate factors.
+    Solves ``Bᵀ M B x = -Bᵀ g`` for a step ``B x``, with g the robust gradient, M its Gauss-Newton
+    matrix and B a basis of the steps that move A: those with ``U_kᵀ dU_k = 0``, the others only
+    rotate factors.
     For effective dimensions up to a few thousand, as M is factored.
 
     Parameters
@@ -132,8 +133,9 @@ def _kept_direction(theta: Tucker, gradient: Tucker, kept: Kept) -> Tucker:
 
 def _solved(theta: Tucker, system: Array, gradient: Tucker) -> Tucker:
     """The step that a system makes of a gradient."""
-    right = -theta.horizontal(gradient.flat()[:, None])
-    return theta.with_blocks(theta.split(namespace(system).linalg.solve(system, right)[:, 0]))
+    right = -theta.tangent.inward(gradient.flat()[:, None])
+    step = theta.tangent.outward(namespace(system).linalg.solve(system, right))
+    return theta.with_blocks(theta.split(step[:, 0]))
 
 
 def _direction(
@@ -151,11 +153,11 @@ def _direction(
     def solved(system: Array) -> tuple[Tucker, Array]:
         return _solved(theta, system, gradient.blocks), system
 
-    safe = horizontal_system(theta, gradient.curvature)
+    safe = tangent_system(theta, gradient.curvature)
     if tensor is None or not reach > 0:
         return solved(safe)
     rest = gradient.correction + manifold_curvature(theta, tensor)
-    rest = horizontal_part(theta, rest)
+    rest = tangent_part(theta, rest)
 
     safe_sum, rest_sum = (to_numpy(m + m.T) for m in (safe, rest))  # what their forms depend on
 

@@ -97,8 +97,8 @@ class Kept:
     ----------
     point : Tucker
         Where it was formed.
-    system : array (D, D)
-        The matrix, invertible.
+    system : array (K, K)
+        The matrix, invertible, in coordinates along the steps that move A there.
     lost : float
         The share of it that was lost to bends.
     """

@@ -11,6 +11,7 @@ from typing import Self
 from .._array import Array, namespace, reshape
 from .._lazy import lazy
 from .products import left_singular_vectors, mode_dot, multi_mode_dot, unfold
+from .tangent import Tangent
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +196,11 @@ class Tucker:
                 part = xp.reshape(wide - q @ (q.T @ wide), part.shape)
             parts.append(part)
         return xp.concat(parts, axis=0)
+
+    @lazy
+    def tangent(self) -> Tangent:
+        """Coordinates along the steps that move A."""
+        return Tangent(self.bases, [tuple(block.shape) for block in self.blocks])
 
     @lazy
     def bases(self) -> list[Array]:
