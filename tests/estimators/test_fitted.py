@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from tauten import TensorPCA, TensorRegressor
 from tauten.datasets import make_model
+from tauten.exceptions import NotConvergedWarning
 from tauten.solver import GradientDescent, Newton
 
 
@@ -77,3 +79,27 @@ def test_thresholds_in_use_are_kept():
     # 1.345 robust standard deviations of the residuals, at the fit before the last
     np.testing.assert_allclose(model.robust_.nu_, 1.345 * 1.4826 * np.median(residuals), rtol=0.05)
     assert len(TensorRegressor(1, robust="truncate").fit(data.X, data.y).robust_.tau_) == 4
+
+
+@pytest.mark.parametrize("n_iter", [1, 2])
+def test_influence_is_that_at_the_fit(n_iter):
+    """Not where thresholds were chosen, if a long step led from there, or several."""
+    data = make_model("I", 300, noise="t:1.5", rng=0)
+    with warnings.catch_warnings(action="ignore", category=NotConvergedWarning):
+        model = TensorRegressor(1, init="random", solver=f"newton:n_iter={n_iter}")
+        model.fit(data.X, data.y)
+    problem, theta = model._at_fit(data.X, data.y)
+    np.testing.assert_allclose(model.influence_, problem.influence(theta), atol=1e-12)
+
+
+def test_after_short_steps_it_may_be_that_where_thresholds_were_chosen(monkeypatch):
+    monkeypatch.setattr("tauten.estimators.base.NEAR", 5e-4)
+    data = make_model("I", 600, noise="normal", rng=0)
+    data.y[:10] += 30
+    model = TensorRegressor(1).fit(data.X, data.y)
+    assert sum(iteration.change for iteration in model.result_.history) < 5e-4
+    problem, theta = model._at_fit(data.X, data.y)
+    anew = problem.influence(theta)
+    assert (anew[:10] > 0.9).all()
+    assert (model.influence_ != anew).any()
+    np.testing.assert_allclose(model.influence_, anew, atol=2e-3)

@@ -17,6 +17,7 @@ from tauten.init.thresholding import ihts
 from tauten.losses import Loss, Squared
 from tauten.problem import PILOT_SIZE, Problem
 from tauten.problem import within as narrow
+from tauten.tucker import hooi
 
 
 def regression(n, shape, rank, *, order=None, noise="normal", seed=0, weight=None, **options):
@@ -83,6 +84,24 @@ def test_where_a_matrix_would_be_too_large_it_ends_with_two_steps_of_iht(monkeyp
     begun = ihts([problem], [rank], n_iter=8, whole=True)
     (other,) = ihts([problem], [rank], n_iter=2, thetas=begun)
     np.testing.assert_allclose(one.full(), other.full(), atol=1e-9)
+
+
+def test_a_whole_step_is_along_the_whole_gradient(rng):
+    """Of Huber's scores of shrunk samples, and as long as its low-rank part says."""
+    X, rank = rng.standard_t(3, size=(200, 6, 5, 4)), (2, 2, 2)
+    y = rng.standard_t(2, size=200)
+    problem = Problem(Rows(X, y), Squared(), Covariate())
+    begun = tt.datasets.truth((6, 5, 4), 2, reading="random", norm=1.0, rng=0).canonical()
+    tamed = tame(problem, problem.pilot(begun)).robust
+    scale = np.minimum(1, tamed.omega_ / np.linalg.norm(X.reshape(200, -1), axis=1))
+    residuals = scale * (np.tensordot(X, begun.full(), 3) - y)
+    gradient = np.tensordot(scale * np.clip(residuals, -tamed.nu_, tamed.nu_), X, 1) / 200
+    low = hooi(gradient, rank, n_iter=5).full()
+    weight = scale**2 * np.minimum(1, tamed.nu_ / np.abs(residuals))
+    length = np.sum(low**2) / np.mean(weight * np.tensordot(X, low, 3) ** 2)
+    expected = hooi(begun.full() - length * gradient, rank, n_iter=5).full()
+    (found,) = ihts([problem], [rank], n_iter=1, thetas=[begun], whole=True)
+    np.testing.assert_allclose(found.full(), expected, atol=1e-10)
 
 
 def test_whole_steps_find_a_component_that_others_miss(rng):

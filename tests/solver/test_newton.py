@@ -250,6 +250,9 @@ def test_a_run_that_keeps_tensors_ends_where_another_does_with_fewer_of_them(mak
             asked.append(needed.tensor)
             return needed
 
+    progress = Progress()
+    Newton(tol=1e-9).run(problem, theta, progress=progress)
+    assert progress.tensor is None  # many runs together would hold as many
     run = Watched(tol=1e-9).run(problem, theta, progress=Progress(keeps=True))
     assert run.converged
     assert sum(asked) < len(asked) - 1

@@ -36,6 +36,7 @@ from ..solver.choice import settled, solver_for
 from ..tucker import Tucker
 
 PILOT_TOL, PILOT_STEPS = 1e-3, 8  # thresholds need no more
+NEAR = 1e-4  # relative to A: from so near, the influence of samples is the same to two digits
 # Parameters that take a registered name, and of which family.
 PARTS: dict[str, type[Registered]] = {"robust": Robustifier, "loss": Loss, "solver": Solver}
 FEW = 16  # samples that tell what size entries have
@@ -289,10 +290,9 @@ class TensorModel(BaseEstimator):
 
 
 def _seen_from(problem: Problem, result: Result) -> Tucker:
-    """Where the samples were seen from last, if that is near enough to tell their influence."""
-    if result.n_iter == 1 and problem.swept and result.history[0].change < PILOT_TOL:
-        return problem.swept.theta
-    return result.theta
+    """Where all samples were seen from, if that is near enough to tell their influence."""
+    moved = sum(iteration.change for iteration in result.history)
+    return problem.swept.theta if problem.swept and moved < NEAR else result.theta
 
 
 def check_fitted_data(data: Samples, n: int, shape: tuple[int, ...], name: str = "y") -> None:
