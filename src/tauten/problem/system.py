@@ -37,13 +37,14 @@ def tangent_part(theta: Tucker, matrix: Array) -> Array:
 def tangent_system(theta: Tucker, matrix: Array) -> Array:
     """``Bᵀ M B`` made invertible.
 
-    The small ridge, in the units of each coordinate and of its block, keeps unidentified directions
-    where they are: those of an excessive rank too, which have no curvature at all.
+    The small ridge, in the units of each entry and of its block, keeps unidentified directions
+    where they are: those of an excessive rank too, which have no curvature at all. It is that of M:
+    along directions that the data say nothing of, the part has no units.
     """
-    xp, part = namespace(matrix), tangent_part(theta, matrix)
-    blocks = theta.split(xp.abs(xp.linalg.diagonal(matrix)))
-    pairs = zip(blocks, theta.tangent.counts, strict=True)
-    level = xp.concat([xp.ones(n, dtype=part.dtype) * xp.mean(block) for block, n in pairs])
+    xp = namespace(matrix)
+    diagonal = xp.abs(xp.linalg.diagonal(matrix))
+    parts = [xp.reshape(part, (-1,)) for part in theta.split(diagonal)]
+    level = xp.concat([xp.ones_like(part) * xp.mean(part) for part in parts])
     tiny = xp.finfo(matrix.dtype).smallest_normal  # separable classes may have no curvature at all
-    ridge = 1e-7 * xp.abs(xp.linalg.diagonal(part)) + 1e-10 * level + float(tiny)
-    return part + xp.eye(part.shape[0], dtype=part.dtype) * ridge
+    ridge = 1e-7 * diagonal + 1e-10 * level + float(tiny)
+    return tangent_part(theta, matrix + xp.eye(matrix.shape[0], dtype=matrix.dtype) * ridge)

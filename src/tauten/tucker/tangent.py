@@ -35,9 +35,9 @@ class Tangent:
     def __init__(self, bases: Sequence[Array], shapes: Sequence[tuple[int, ...]]) -> None:
         self._reflections = [_reflection(q) for q in bases]
         self._sizes = [math.prod(shape) for shape in shapes]
-        self.counts = list(self._sizes)  # coordinates of each block
-        self.counts[1 : 1 + len(bases)] = [(p - r) * r for p, r in (q.shape for q in bases)]
-        self.size = sum(self.counts)
+        self._counts = list(self._sizes)  # coordinates of each block
+        self._counts[1 : 1 + len(bases)] = [(p - r) * r for p, r in (q.shape for q in bases)]
+        self.size = sum(self._counts)
 
     def inward(self, columns: Array) -> Array:
         """Coordinates of columns of flattened blocks, projected on such steps: ``Bᵀ c``."""
@@ -56,7 +56,7 @@ class Tangent:
             move = f[:, r:] @ wide
             return namespace(wide).concat([-y[:r, :] @ move, wide - y[r:, :] @ move], axis=0)
 
-        return self._by_block(columns, self.counts, turned)
+        return self._by_block(columns, self._counts, turned)
 
     def _by_block(
         self, columns: Array, sizes: Sequence[int], turned: Callable[..., Array]
