@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 import tauten as tt
 from forks import forks, killed, needs_fork
 from tauten import _files
-from tauten.checkpoint import Checkpoint, Stage
+from tauten.checkpoint import Checkpoint, Stage, _stage
 from tauten.problem import Problem
 from tauten.robust import Truncate
 from tauten.solver.result import Progress
@@ -47,6 +47,20 @@ def stop_after(monkeypatch, count):
 
     monkeypatch.setattr(Checkpoint, "save", failing)
     return saved
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6])
+def test_so_does_one_that_keeps_tensors(count, data, path, monkeypatch):
+    monkeypatch.setattr("tauten.solver.choice.DEAR", 0)
+    test_a_stopped_fit_ends_where_it_would_have({"rank": 1}, count, data, path, monkeypatch)
+
+
+def test_a_tensor_of_another_shape_is_refused():
+    theta = Tucker(np.ones((1, 1)), [np.ones((2, 1)), np.ones((3, 1))])
+    meta = {"blocks": 3, "order": 2, "trail": 0, "tensor": True}
+    arrays = [*theta.blocks, np.ones((3, 2))]
+    with pytest.raises(ValueError, match=r"its tensor is of shape \(3, 2\), not \(2, 3\)"):
+        _stage(meta, arrays)
 
 
 @pytest.mark.parametrize(

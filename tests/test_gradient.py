@@ -490,6 +490,10 @@ def test_curvatures_are_of_those_problems_that_are_asked(rng, make_theta):
                 agree(found, getattr(alone, name))
 
 
+def knows(problem, theta):
+    return problem.swept is not None and problem.swept.theta is theta
+
+
 def known(robust, loss="squared", response=(), rng=None, weight=None):
     """A problem that has chosen its thresholds, where, and how often it had read its samples."""
     X, Z = rng.normal(size=(90, 5, 4)), np.ones((90, 1))
@@ -519,14 +523,13 @@ def known(robust, loss="squared", response=(), rng=None, weight=None):
 def test_where_thresholds_were_chosen_samples_need_no_other_sweep(robust, options, rng):
     problem, theta, before = known(robust, rng=rng, **options)
     anew = replace(problem)
-    assert problem.knows(theta)
-    assert not anew.knows(theta)
+    assert knows(problem, theta)
+    assert not knows(anew, theta)
     mine, theirs = problem.gradient(theta, curvature=True), anew.gradient(theta, curvature=True)
     agree(mine.blocks.flat(), theirs.blocks.flat())
     for name in ("value", "truncated", "curvature", "correction", "tensor"):
         np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), atol=1e-12)
-    np.testing.assert_allclose(problem.influence(theta), anew.influence(theta), atol=1e-12)
-    assert problem.data.reads.passes == before + 2  # those of the one that did not know
+    assert problem.data.reads.passes == before + 1  # that of the one that did not know
 
 
 def test_elsewhere_or_with_anything_else_they_do(rng):
@@ -538,17 +541,17 @@ def test_elsewhere_or_with_anything_else_they_do(rng):
         {"data": problem.data.reweight(rng.random(90))},
         {"loss": HuberLoss(0.1)},
     ):
-        assert not replace(problem, **change).knows(theta)
+        assert not knows(replace(problem, **change), theta)
 
 
 @pytest.mark.parametrize("robust", [Truncate(1.0), Shrink("auto"), Robustifier()])
 def test_thresholds_that_need_no_sweep_make_none(robust, rng):
     """Cross-validation has many of them, and goes on from elsewhere."""
     problem, theta, _ = known(robust, rng=rng)
-    assert not problem.knows(theta)
+    assert not knows(problem, theta)
 
 
 def test_samples_that_are_not_all_tell_nothing(rng, monkeypatch):
     monkeypatch.setattr("tauten.problem.problem.PILOT_SIZE", 45)
     problem, theta, _ = known(Truncate("auto"), rng=rng)
-    assert not problem.knows(theta)
+    assert not knows(problem, theta)

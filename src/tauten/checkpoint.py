@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -54,13 +53,13 @@ class Stage:
     ranks: RankPath | None = None
     thresholds: ThresholdPath | None = None
     ridges: RidgePath | None = None
-    progress: Progress = field(default_factory=partial(Progress, keeps=True))
+    progress: Progress = field(default_factory=Progress)
 
     def advance(self, theta: Tucker) -> None:
         """Go on to the last run, which starts at a point."""
         self.anchor, self.last = theta, True
-        before, tensor = self.progress.moved, self.progress.tensor
-        self.progress = Progress(before=before, keeps=True, tensor=tensor)
+        done = self.progress
+        self.progress = Progress(before=done.moved, keeps=done.keeps, tensor=done.tensor)
 
     def interrupted(self) -> Result:
         """What there is when a run is interrupted."""
@@ -118,6 +117,7 @@ class Checkpoint:
             "order": stage.anchor.order,
             "blocks": len(stage.anchor.blocks),
             "trail": len(progress.trail),
+            "keeps": progress.keeps,
             "tensor": progress.tensor is not None,
             "limits": [getattr(progress, name) for name in LIMITS],
             "history": [asdict(iteration) for iteration in progress.history],
@@ -162,13 +162,16 @@ def _stage(meta: Mapping[str, Any], arrays: Sequence[Array]) -> Stage:
     """The stage that a file tells of."""
     tensor, arrays = (arrays[-1], arrays[:-1]) if meta.get("tensor") else (None, arrays)
     anchor, *points = _points(arrays, meta["blocks"], meta["order"])
+    if tensor is not None and tuple(tensor.shape) != anchor.shape:
+        raise ValueError(f"its tensor is of shape {tuple(tensor.shape)}, not {anchor.shape}")
     trail, kept = points[: meta["trail"]], points[meta["trail"] :]
     history = [
         Iteration(**{**entry, "truncated": tuple(entry["truncated"])}) for entry in meta["history"]
     ]
     memory = list(zip(kept[::2], kept[1::2], strict=True))
     limits = dict(zip(LIMITS, meta["limits"], strict=True))
-    progress = Progress(trail, history, memory=memory, keeps=True, tensor=tensor, **limits)
+    keeps = bool(meta.get("keeps"))
+    progress = Progress(trail, history, memory=memory, keeps=keeps, tensor=tensor, **limits)
     return Stage(anchor, meta["last"], progress=progress).recall(meta["notes"])
 
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import tauten as tt
-from tauten.data import Rows
+from tauten._checks import check_tensor
+from tauten.data import Rows, gather
 from tauten.designs import Covariate, Direct
 from tauten.losses import Logistic, Squared
 from tauten.problem import Problem
 from tauten.solver import Anderson, Iteration, Newton, Result
-from tauten.solver.choice import choose, settled
+from tauten.solver.choice import choose, settled, worth_keeping
 from tauten.solver.result import DIVERGED, INTERRUPTED
 from tauten.tucker import Tucker
 
@@ -106,3 +107,14 @@ def test_an_automatic_fit_reads_the_data_forty_times_at_most(options, seed):
     result = tt.TensorRegressor(2).fit(data.X, data.y).result_
     assert result.n_passes <= 40
     assert result.converged
+
+
+def test_tensors_are_kept_where_they_are_dear(tmp_path):
+    """Where X is large and in memory: from a file they come with the read of a pass."""
+    large, less = (np.broadcast_to(np.ones(()), (n, 128, 128)) for n in (512, 511))
+    for X, kept in ((large, True), (less, False)):
+        assert worth_keeping(Problem(Rows(X, np.ones(len(X))), Squared(), Covariate())) is kept
+    stored = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", float, large.shape)
+    data = gather(check_tensor("X", stored, anywhere=True), np.ones(512), memory="20MB")
+    assert not worth_keeping(Problem(data, Squared(), Covariate()))
+    assert not worth_keeping(Problem(Rows(None, large), Squared(), Direct()))

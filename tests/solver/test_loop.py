@@ -180,3 +180,18 @@ def test_points_share_a_pass_as_far_as_their_matrices_have_room():
     assert list(_batches(sizes, 60)) == [[5, 2, 7, 4]]
     assert list(_batches(sizes, 30)) == [[5, 2], [7, 4]]
     assert list(_batches(sizes, 1.0)) == [[5], [2], [7], [4]]
+
+
+def test_a_solver_that_needs_the_matrix_gets_it(problem):
+    (start,) = trail((100, 0))
+
+    class Curved(Contraction):
+        curvature = True
+
+        def step(self, problem, theta, gradient, progress):
+            found.append((gradient.curvature is None, gradient.tensor is None))
+            return super().step(problem, theta, gradient, progress)
+
+    found = []
+    Curved(2).run(problem, start)
+    assert found == [(False, False)] * 2

@@ -32,11 +32,11 @@ from ..registry import Registered, is_word
 from ..robust import Robustifier
 from ..select import select_rank, select_ridge, select_threshold
 from ..solver import Iteration, Result, Solver
-from ..solver.choice import settled, solver_for
+from ..solver.choice import settled, solver_for, worth_keeping
+from ..solver.result import Progress
 from ..tucker import Tucker
 
 PILOT_TOL, PILOT_STEPS = 1e-3, 8  # thresholds need no more
-NEAR = 1e-4  # relative to A: from so near, the influence of samples is the same to two digits
 # Parameters that take a registered name, and of which family.
 PARTS: dict[str, type[Registered]] = {"robust": Robustifier, "loss": Loss, "solver": Solver}
 FEW = 16  # samples that tell what size entries have
@@ -104,7 +104,7 @@ class TensorModel(BaseEstimator):
         try:
             problem, result = self._run(problem, stage, file)
             result = settled(problem, result)
-            influence = problem.influence(_seen_from(problem, result))
+            influence = problem.influence(result.theta)
         except KeyboardInterrupt:
             stopped, problem = True, problem.calibrate(stage.anchor)
             result, influence = stage.interrupted(), np.full(problem.data.n, np.nan)
@@ -116,7 +116,7 @@ class TensorModel(BaseEstimator):
     def _begin(self, problem: Problem, theta: Tucker | None) -> Stage:
         """Choose ranks, a start and, by cross-validation, a threshold and a ridge."""
         rng = check_generator(self.random_state)
-        stage = Stage()
+        stage = Stage(progress=Progress(keeps=worth_keeping(problem)))
         if theta is None:
             theta = start(self.init, problem, self._rank(problem, rng, stage), rng)
         solver = self._solver(problem, theta)
@@ -168,9 +168,10 @@ class TensorModel(BaseEstimator):
                     file.save(stage)
 
             if not stage.last:
-                pilot = solver.rougher(PILOT_TOL, few)
-                rough = problem.calibrate(stage.anchor, rough=True)
-                stage.advance(pilot.run(rough, stage.anchor, callback, stage.progress).theta)
+                pilot, fit = solver.rougher(PILOT_TOL, few), (callback, stage.progress)
+                # not named: it knows its samples, and is in the way of those of the last run
+                rough = pilot.run(problem.calibrate(stage.anchor, rough=True), stage.anchor, *fit)
+                stage.advance(rough.theta)
             problem = problem.calibrate(stage.anchor)
             return problem, solver.run(problem, stage.anchor, callback, stage.progress)
 
@@ -287,12 +288,6 @@ class TensorModel(BaseEstimator):
         """
         check_is_fitted(self)
         return loadings(*self._at_fit(X, y, **data), level=level)
-
-
-def _seen_from(problem: Problem, result: Result) -> Tucker:
-    """Where all samples were seen from, if that is near enough to tell their influence."""
-    moved = sum(iteration.change for iteration in result.history)
-    return problem.swept.theta if problem.swept and moved < NEAR else result.theta
 
 
 def check_fitted_data(data: Samples, n: int, shape: tuple[int, ...], name: str = "y") -> None:

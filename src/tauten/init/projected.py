@@ -63,7 +63,8 @@ def _in_all_directions(problem: Problem, points: Sequence[Tucker], some: Chunk) 
     """Points after a Gauss-Newton step of each, or where its matrix is too large, after two of iht.
 
     What is missed outside of a start's directions inflates the residuals, and thresholds chosen
-    from these are too gentle for heavy-tailed noise. Of the step, they come of some samples.
+    from these are too gentle for heavy-tailed noise. The step's own thresholds are those of `some`
+    samples.
     """
     if not all(choose(problem, point).curvature for point in points):
         ranks = [point.rank for point in points]

@@ -276,23 +276,18 @@ class Problem:
         """For each sample, how much of its gradient's norm the robustifier cut away, in [0, 1]."""
         kernel, plain = self.kernel, replace(self, robust=Robustifier()).kernel
 
-        def shares(line: Line) -> Array:
-            seen, chunk = kernel.seen(line), line.chunk
+        def shares(chunk: Chunk) -> Array:
+            seen = kernel.see(theta, chunk)
             if seen.whole:
                 return like(np.zeros(chunk.y.shape[0]), seen.score)
-            line = line if line.whole else plain.linearise(theta, chunk)
+            line = seen.line if seen.line.whole else plain.linearise(theta, chunk)
             raw = plain.seen(line).raw
             xp = namespace(raw)
             kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (seen.cut, raw))
             # Bent entries of a response can cancel less than the raw ones, and more be kept.
             return 1 - ratio(xp.minimum(kept, whole), whole)
 
-        if self.knows(theta):
-            return np.concatenate([to_numpy(part) for part in self.of_swept(shares)])
-        width = self.width(theta)
-        return to_numpy(
-            self.data.map_rows(lambda chunk: shares(kernel.linearise(theta, chunk)), width)
-        )
+        return to_numpy(self.data.map_rows(shares, self.width(theta)))
 
     @lazy
     def swept(self) -> Swept | None:
@@ -301,14 +296,6 @@ class Problem:
         Only :meth:`calibrate` knows; a problem that differs in anything does not.
         """
         return None
-
-    def knows(self, theta: Tucker) -> bool:
-        """Whether all samples were swept at a point."""
-        return self.swept is not None and self.swept.theta is theta
-
-    def of_swept(self, fn: Callable[[Line], Any]) -> list[Any]:
-        """What a function finds in samples that were swept, part by part."""
-        return self.data.spread(fn, self.swept.lines if self.swept else [])
 
     def pilot(self, theta: Tucker, samples: Chunk | None = None) -> PilotFit:
         """Return what thresholds are chosen from, at a point; by default 2,000 samples at most."""
@@ -349,8 +336,9 @@ def gradients(
     each = list(zip(problems, thetas, asked, strict=True))
     if all(map(all_that_count, problems)):
         return problems[0].data.spread(lambda one: gradient_at_once(*one), each)
-    if len(each) == 1 and problems[0].knows(thetas[0]):
-        return [_gradient_of_swept(*each[0])]
+    swept = problems[0].swept
+    if len(each) == 1 and swept is not None and swept.theta is thetas[0]:
+        return [_gradient_of_swept(problems[0], swept, asked[0])]
     work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta, _ in each], asked)
     totals = _each(problems, thetas, work, curvature=any(one.curvature for one in asked))
     return [
@@ -359,7 +347,7 @@ def gradients(
     ]
 
 
-def _gradient_of_swept(problem: Problem, theta: Tucker, asked: Asked) -> Gradient:
+def _gradient_of_swept(problem: Problem, swept: Swept, asked: Asked) -> Gradient:
     """A gradient at the point that the samples were swept at."""
     kernel = problem.kernel
 
@@ -368,7 +356,8 @@ def _gradient_of_swept(problem: Problem, theta: Tucker, asked: Asked) -> Gradien
         tensor = kernel.design.adjoints([score], line.chunk.X)[0] if asked.tensor else score
         return [*found, tensor]
 
-    return problem.gradient_from(theta, add_up(problem.of_swept(sums)), asked)
+    total = add_up(problem.data.spread(sums, swept.lines))
+    return problem.gradient_from(swept.theta, total, asked)
 
 
 def tensor_gradients(

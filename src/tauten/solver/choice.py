@@ -18,6 +18,7 @@ SETTLED = 0.02  # share of the standard error of A that a last step may have
 # What Newton's matrix may cost: its size (beyond, gradients are as quick, and light on a network),
 # and multiplications a sample. Once, for the standard error of A, it may be larger.
 LARGEST, WORK, ONCE = 900, 2e8, 2500
+DEAR = 2**26  # bytes of X, from which reading it once more takes longer than a step
 
 
 def solver_for(solver: str | Solver, problem: Problem, theta: Tucker) -> Solver:
@@ -32,6 +33,16 @@ def choose(problem: Problem, theta: Tucker) -> Solver:
     if problem.data.X is None or theta.d_eff > LARGEST or columns * theta.d_eff**2 > WORK:
         return Anderson()
     return Newton(n_iter=BUDGET) if problem.loss.residual else Newton()
+
+
+def worth_keeping(problem: Problem) -> bool:
+    """Whether the tensor of a Newton step is to serve the next ones: see :meth:`Newton.needs`.
+
+    They are less exact, and now and then one more; that pays where the tensor is dear. In memory it
+    is a second read of X, from a file or a cluster it comes with the first.
+    """
+    data = problem.data
+    return data.X is not None and data.all is not None and data.X.nbytes >= DEAR
 
 
 def settled(problem: Problem, result: Result) -> Result:

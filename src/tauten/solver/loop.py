@@ -60,8 +60,8 @@ class Solver(Registered):
         return clone(self).set_params(tol=max(self.tol, tol), n_iter=min(self.n_iter, n_iter))
 
     def needs(self, progress: Progress) -> Asked:
-        """What the next step needs beside a gradient."""
-        return Asked()
+        """What the next step needs beside a gradient: all, if it needs the matrix."""
+        return Asked(self.curvature, self.curvature)
 
     def remaining(self, progress: Progress) -> float:
         """How far the end of the way may be, relative to A: as far as the last step went."""

@@ -60,11 +60,11 @@ class Newton(Solver, name="newton"):
         """
         if progress.kept is not None:
             return Asked()
-        size, before = progress.trail[-1].norm(), progress.before
-        last = progress.moved if progress.moved < math.inf else before
+        size, begun = progress.trail[-1].norm(), progress.moved < math.inf
+        last = progress.moved if begun else progress.before  # that of the run before
         if progress.tensor is not None:
-            stale = last > STALE * size or FAST * before < last < before
-            return Asked(curvature=True, tensor=stale)
+            slow = begun and last > FAST * progress.before
+            return Asked(curvature=True, tensor=slow or last > STALE * size)
         near = last <= DISTANT * size or (last == math.inf and not progress.keeps)
         return Asked(curvature=True, tensor=near and progress.reach > 0)
 
