@@ -109,9 +109,13 @@ def sandwich(
     factors = ROUGH if pilot.rough else FACTORS
     # Of those that cut nothing one is enough: the others are the same.
     tried = [c for below, c in itertools.pairwise((0.0, *factors)) if not below > largest]
-    risks = canonical.risks([make([c * s for s in scales]) for c in tried])
-    risks += [risks[-1]] * (len(factors) - len(tried))
-    factor = gentlest(factors, risks, SLACK)
+
+    def risks(some: Sequence[float]) -> list[float]:
+        return canonical.risks([make([c * s for s in scales]) for c in some])
+
+    found = risks(tried) if pilot.rough else as_needed(risks, tried)
+    found += [found[-1]] * (len(factors) - len(tried))
+    factor = gentlest(factors, found, SLACK)
     own = scales if canonical is pilot else entry_scales(pilot.gradients(bend))
     return [factor * s for s in own]
 
@@ -119,6 +123,25 @@ def sandwich(
 def _undecided(scores: Any) -> Any:
     """Scores of samples whose class is anybody's guess."""
     return 0 * scores + 0.5
+
+
+def as_needed(
+    costs: Callable[[Sequence[Any]], list[float]], candidates: Sequence[Any]
+) -> list[float]:
+    """Costs of candidates, from the most to the least cutting; infinite where nothing asks for one.
+
+    Those that cut more than the middle one are worth a look only if that is better than the next.
+
+    Examples
+    --------
+    >>> as_needed(lambda some: [(x - 5) ** 2.0 for x in some], [1, 2, 3, 4, 5, 6])
+    [inf, inf, 4.0, 1.0, 0.0, 1.0]
+    """
+    low = (len(candidates) - 1) // 2
+    found = costs(candidates[low:])
+    if len(found) > 1 and found[0] < found[1]:
+        return [*costs(candidates[:low]), *found]
+    return [*[math.inf] * low, *found]
 
 
 def gentlest(candidates: Sequence[Any], costs: Sequence[float], slack: float) -> Any:
