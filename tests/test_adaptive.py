@@ -18,7 +18,15 @@ from tauten.metrics import relative_error
 from tauten.problem import Problem
 from tauten.robust import Adaptive, Cauchy, Huber, Truncate
 from tauten.robust.adaptive import MOST_SCORES, choose_bend, location_variance, slopes_of
-from tauten.robust.thresholds import FACTORS, entry_scales, gentlest, sandwich, theory, tuning_free
+from tauten.robust.thresholds import (
+    FACTORS,
+    as_needed,
+    entry_scales,
+    gentlest,
+    sandwich,
+    theory,
+    tuning_free,
+)
 from tauten.tucker import Affine
 
 # The candidates as documented: a change of the grid is a change of the method.
@@ -118,6 +126,23 @@ def test_sandwich_takes_the_gentlest_within_five_percent_of_the_least_risk(case,
     expected = max(c for c, r in zip(MULTIPLES, risks, strict=True) if r <= 1.05 * risks.min())
     assert tuple(FACTORS) == MULTIPLES
     assert chosen_factor(pilot) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("count", range(1, 8))
+def test_tighter_thresholds_are_looked_at_where_the_middle_one_gains(count):
+    """Costs that fall and then rise: the least is known, whatever was left out."""
+    for least in range(count):
+        costs, asked = [float((i - least) ** 2) for i in range(count)], []
+
+        def look(some, costs=costs, asked=asked):
+            asked.extend(some)
+            return [costs[i] for i in some]
+
+        found = as_needed(look, range(count))
+        middle = (count - 1) // 2
+        first = 0 if least <= middle < count - 1 else middle
+        assert sorted(asked) == list(range(first, count))
+        assert found == [np.inf] * first + costs[first:]
 
 
 def test_sandwich_of_bent_scores():

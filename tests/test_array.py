@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import array_api_strict as strict
 import numpy as np
 import pytest
@@ -251,3 +253,17 @@ def test_no_root_of_what_is_not_positive(make):
     for matrix in (np.diag([1.0, -1.0]), np.full((2, 2), np.nan)):
         root = _array.to_numpy(_array.inverse_root(make(matrix)))
         assert np.all(np.isnan(root))
+
+
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("columns", [(), (1,), (4,)], ids=["vector", "column", "matrix"])
+def test_products_copy_no_samples(columns, step, rng):
+    """What lies apart is left to an operator that takes it as it is."""
+    X, matrix = rng.normal(size=(300, 2000))[::step], rng.normal(size=(2000, *columns))
+    expected = np.einsum("np,p...->n...", X, matrix)
+    tracemalloc.start()
+    found = _array.matmul(X, matrix)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+    assert peak < X.nbytes / 10

@@ -99,9 +99,20 @@ def flat(blocks: Iterable[Array]) -> Array:
     return xp.concat(parts, axis=1)
 
 
+def matmul(left: Array, right: Array) -> Array:
+    """Product of two matrices, or of one and a vector, made while other threads run.
+
+    numpy's own ``@`` stops them all where it makes fewer than 500 numbers, however long that takes;
+    ``dot`` does not, but copies what is not in one piece.
+    """
+    if all(is_numpy(array) and array.flags.forc for array in (left, right)):
+        return np.dot(left, right)
+    return left @ right
+
+
 def product(batch: Array, matrix: Array, shape: tuple[int, ...]) -> Array:
     """Each sample, flattened, times a matrix; the result in the given shape."""
-    return reshape(matrix_of(batch, 1) @ matrix, (batch.shape[0], *shape))
+    return reshape(matmul(matrix_of(batch, 1), matrix), (batch.shape[0], *shape))
 
 
 def pair_products(left: Array, right: Array) -> Array:

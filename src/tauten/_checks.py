@@ -23,7 +23,7 @@ from ._array import Array, is_foreign, namespace, quiet
 from ._labels import Labels
 from .data import in_memory, lazy
 from .data.rows import WORTH_THREADS
-from .data.threads import Team, available_threads
+from .data.threads import BLAS, Team, available_threads
 
 SOME = 50_000  # entries that tell what is typical
 
@@ -127,8 +127,16 @@ def _finite_sums(array: np.ndarray, n_jobs: int | None) -> bool:
     if array.nbytes < WORTH_THREADS:
         return bool(np.isfinite(array.sum()))
     team = Team(available_threads(n_jobs))
-    parts = np.array_split(array, team.size)
-    return all(team.map(lambda part: np.isfinite(part.sum()), parts))
+    with BLAS.single():
+        return all(team.map(_finite_sum, np.array_split(array, team.size)))
+
+
+def _finite_sum(array: np.ndarray) -> bool:
+    """The same of a large array, or a part: squares are summed as fast as they are read."""
+    if not array.flags.forc:
+        return bool(np.isfinite(array.sum()))
+    entries = array.ravel(order="K")
+    return bool(np.isfinite(np.dot(entries, entries)))
 
 
 def _advice(why: str) -> str:

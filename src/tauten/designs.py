@@ -20,13 +20,15 @@ from ._array import (
     flat,
     flat_pair_products,
     like,
+    matmul,
     matrix_of,
     namespace,
     pair_products,
     product,
     reshape,
 )
-from .kernels import derivatives, project
+from .data import Chunk
+from .kernels import derivatives, norms, project
 from .tucker import Tucker, multi_mode_dot
 
 
@@ -172,6 +174,10 @@ class Covariate:
         hbar, eta = _predict(theta, xbar, Z)
         return eta, TensorPullback(theta, None, xbar, xparts, hbar, Z)
 
+    def norms(self, chunk: Chunk) -> Array:
+        """Norms of the centred covariates, kept with the samples."""
+        return chunk.norms(self.center, norms)
+
     def inner(self, tensor: Array, X: Array, scale: Array | None = None) -> Array:
         """``<A, X_i>`` for a full tensor A."""
         order, xp = X.ndim - 1, namespace(X)
@@ -205,7 +211,7 @@ class Covariate:
     def adjoints(self, scores: Sequence[Array], X: Array) -> list[Array]:
         """The same for several scores, which share a read of X."""
         xp, rows, response = namespace(X), flat(scores).T, tuple(scores[0].shape[1:])
-        total = rows @ matrix_of(X, 1)
+        total = matmul(rows, matrix_of(X, 1))
         if self.center is not None:
             total = total - xp.sum(rows, axis=1)[:, None] * xp.reshape(self.center, (1, -1))
         total = xp.reshape(total, (len(scores), *response, *X.shape[1:]))

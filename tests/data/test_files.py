@@ -13,6 +13,7 @@ from stores import KINDS, hdf5_chunks, memmap, zarr_chunks
 from tauten.data import Files, Rows, gather, memory_bytes
 from tauten.data.memory import keep_memory
 from tauten.data.stored import Stored, stored
+from tauten.kernels import norms
 from tauten.robust import Truncate
 
 
@@ -32,7 +33,12 @@ def files(X, y, path, memory=2**15, **options):
 
 
 def everything(chunk):
-    return [chunk.X.sum(axis=0), chunk.y @ chunk.y, chunk.norms(None).sum(), chunk.y.shape[0]]
+    return [
+        chunk.X.sum(axis=0),
+        chunk.y @ chunk.y,
+        chunk.norms(None, norms).sum(),
+        chunk.y.shape[0],
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)

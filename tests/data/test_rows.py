@@ -14,6 +14,7 @@ import threadpoolctl
 import tauten as tt
 import tauten.data.rows
 from tauten.data import Rows, available_threads, threads
+from tauten.kernels import norms
 
 
 @pytest.fixture
@@ -259,7 +260,7 @@ def test_norms_are_kept_for_chunks_of_each_size(monkeypatch, rng):
 
     def sums(chunk):
         sizes.append(len(chunk.y))
-        return (chunk.norms(None).sum(),)
+        return (chunk.norms(None, norms).sum(),)
 
     for width in (1, 4, 1, 8):
         assert rows.map_sum(sums, width)[0] == pytest.approx(expected, rel=1e-14)
@@ -270,8 +271,10 @@ def test_norms_of_centred_samples(rng):
     X, center = rng.normal(size=(50, 60, 70)), rng.normal(size=(60, 70))
     chunk = Rows(X, np.zeros(50)).sample(50)
     expected = np.sqrt(((X - center) ** 2).sum(axis=(1, 2)))
-    np.testing.assert_allclose(chunk.norms(center), expected, rtol=1e-12)
-    assert chunk.norms(center) is chunk.norms(center)
+    found = chunk.norms(center, norms)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert chunk.norms(center.copy(), norms) is found
+    assert chunk.norms(None, norms) is not found
 
 
 @pytest.mark.parametrize(("n", "kept"), [(7, 7), (10, 10), (11, 6), (20, 10), (21, 7), (95, 10)])

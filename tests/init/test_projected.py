@@ -50,7 +50,7 @@ def test_within_all_directions_it_is_iht_in_other_coordinates(shape, order):
     other = ihts([problem], [rank], n_iter=8, whole=True)[0].canonical()
     tamed = tame(problem, problem.pilot(other, problem.data.sample(PILOT_SIZE).thin(250)))
     there, y = (np.reshape(a, -1) for a in (tamed.predictors(other), problem.data.y))
-    scale = tamed.robust.shrink(lambda: problem.data.all.norms(None))
+    scale = tamed.robust.shrink(lambda: problem.design.norms(problem.data.all))
     scale = np.repeat(scale, len(y) // len(scale))
     residuals = scale * (y - there)
     weight = scale**2 * np.minimum(1, tamed.robust.nu_ / np.abs(residuals))

@@ -119,6 +119,31 @@ def test_rows_of_every_length(path, rng, dtype):
         )
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("path", PATHS)
+def test_norms(path, rng, dtype):
+    """Of samples of every length around those that the compiled loop is cut into."""
+    for length in (*range(1, 300), 2500, 10_000):
+        X = rng.normal(size=(5, length)).astype(dtype)
+        center = rng.normal(size=length).astype(dtype)
+        for middle in (None, center):
+            rows = X.astype(float) - (0 if middle is None else middle.astype(float))
+            mine = path.norms(X, middle)
+            assert mine.dtype == dtype
+            tol = 1e-5 if dtype == np.float32 else 1e-13
+            np.testing.assert_allclose(mine, [np.sqrt(row @ row) for row in rows], rtol=tol)
+
+
+@needs_compiled
+def test_norms_are_compiled_where_samples_are_in_one_piece(rng, monkeypatch):
+    X = rng.normal(size=(9, 3, 4))
+    expected = np.sqrt(((X - X[0]) ** 2).sum(axis=(1, 2)))
+    monkeypatch.setattr(plain, "norms", lambda X, center: None)
+    np.testing.assert_allclose(kernels.norms(X, X[0]), expected)
+    np.testing.assert_allclose(kernels.norms(X[::-2], X[0]), expected[::-2])
+    assert kernels.norms(np.asfortranarray(X)) is None  # all of it would be copied
+
+
 def scaled(array, factor=8.0):
     return np.round(array * factor)
 
@@ -152,6 +177,10 @@ def test_types_and_layouts(change, rng):
     X, factors = change(scaled(rng.normal(size=(30, 4, 5, 6)))), [np.eye(p, 2) for p in (4, 5, 6)]
     core = np.ones((2, 2, 2))
     agree(found(kernels, X, factors, core=core), written_out(X, factors, core=core))
+    expected = np.sqrt((X.astype(float) ** 2).sum(axis=(1, 2, 3)))
+    tol = 1e-2 if X.dtype == np.float16 else 1e-6
+    if X.dtype != bool:  # which numpy does not multiply
+        np.testing.assert_allclose(kernels.norms(X), expected, rtol=tol)
 
 
 def test_single_precision_stays_single(rng):
@@ -210,6 +239,26 @@ def test_wrong_sizes_never_reach_the_loops(arguments, rng):
     out = tuple(np.empty((size, 9)) for size in (4, 6, 8))
     with pytest.raises((ValueError, BufferError)):
         compiled._sweep.sweep(*arguments(X, factors, out))
+
+
+@needs_compiled
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        lambda X, c, out: (X[:, :, ::2], None, out),
+        lambda X, c, out: (X[:, 0, 0], None, out),
+        lambda X, c, out: (X.astype(int), None, out),
+        lambda X, c, out: (X, c[:2], out),
+        lambda X, c, out: (X, c.astype(np.float32), out),
+        lambda X, c, out: (X, None, out[:8]),
+        lambda X, c, out: (X, None, out.astype(np.float32)),
+        lambda X, c, out: (X, None),
+    ],
+)
+def test_wrong_sizes_make_no_norms(arguments, rng):
+    X = rng.normal(size=(9, 3, 4))
+    with pytest.raises((TypeError, ValueError, BufferError)):
+        compiled._sweep.squares(*arguments(X, X[0], np.empty(9)))
 
 
 def test_arrays_that_start_at_any_byte(rng):

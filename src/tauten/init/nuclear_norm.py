@@ -128,7 +128,7 @@ def with_shrunk_covariates(problem: Problem, omega: float) -> Problem:
             "init 'nuclear-literal' makes a copy of X, which is not in memory; use 'nuclear'"
         )
     X: Array = data.X
-    norms = data.map_rows(lambda chunk: chunk.norms(center))
+    norms = data.map_rows(problem.design.norms)
     scale = Shrink(omega).calibrate().shrink(lambda: norms)
     if scale is None:
         return problem

@@ -1,7 +1,8 @@
 """The sweep of a chunk of samples: all projections of X by the factors, most of the work of a fit.
 
 :mod:`.plain` does it for every array library, :mod:`.compiled` for numpy arrays in one read of X.
-Linear algebra only: losses and robustifiers act on what comes out, which is much smaller.
+Linear algebra only: losses and robustifiers act on what comes out, which is much smaller. Norms of
+samples are here as well, as all of X is read for them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from .._array import Array
 from . import compiled, plain
 
-__all__ = ["derivatives", "in_use", "project"]
+__all__ = ["derivatives", "in_use", "norms", "project"]
 
 
 def project(
@@ -87,6 +88,24 @@ def derivatives(
     """
     path = compiled if compiled.serves(X) else plain
     return path.derivatives(X, factors, core, center=center, scale=scale, beside=beside)
+
+
+def norms(X: Array, center: Array | None = None) -> Array:
+    """Norms ``‖X_i - center‖_F`` of the samples of a batch.
+
+    Parameters
+    ----------
+    X : array (n, p_1, ..., p_d)
+    center : array (p_1, ..., p_d), optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> norms(np.array([[3.0, 5.0], [0.0, 1.0]]), np.array([0.0, 1.0]))
+    array([5., 0.])
+    """
+    path = compiled if compiled.serves_norms(X) else plain
+    return path.norms(X, center)
 
 
 def in_use() -> str:

@@ -359,7 +359,7 @@ static void NAME(blocks)(const Plan *plan, const REAL *x) {
   }
 }
 
-static void NAME(run)(const Plan *plan, const void *tensors) {
+static void NAME(sweep)(const Plan *plan, const void *tensors) {
   NAME(prepare)(plan);
   if (plan->center) {
     Plan one = *plan;
@@ -367,6 +367,31 @@ static void NAME(run)(const Plan *plan, const void *tensors) {
     NAME(blocks)(&one, plan->center);
   }
   NAME(blocks)(plan, tensors);
+}
+
+/* Sums of squares of the samples, less the centre if there is one: several at a time, as each waits for itself. */
+static void NAME(squares)(const Batch *batch, const void *center, void *out) {
+  const REAL *x = batch->x, *c = center;
+  for (long i = 0; i < batch->n; i++, x += batch->step) {
+    vec sums[8] = {(vec){0}};
+    REAL total = 0;
+    long j = 0;
+    for (; j + 8 * V <= batch->size; j += 8 * V)
+#pragma GCC unroll 8
+      for (long k = 0; k < 8; k++) {
+        vec v = NAME(load)(x + j + k * V);
+        if (k * VBYTES % LINE == 0) __builtin_prefetch(x + j + k * V + AHEAD / (long)sizeof(REAL));
+        if (c) v -= NAME(load)(c + j + k * V);
+        sums[k] += v * v;
+      }
+    for (; j < batch->size; j++) {
+      REAL e = c ? x[j] - c[j] : x[j];
+      total += e * e;
+    }
+    for (long k = 1; k < 8; k++) sums[0] += sums[k];
+    for (long k = 0; k < V; k++) total += sums[0][k];
+    ((REAL *)out)[i] = total;
+  }
 }
 #undef vec
 #undef V

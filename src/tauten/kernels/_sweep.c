@@ -1,4 +1,4 @@
-/* All partial projections of a batch of tensors in one read of it: the compiled twin of kernels/plain.py.
+/* All partial projections of a batch of tensors in one read of it, and their norms: the compiled twin of kernels/plain.py.
 
    How, is said in _block.h. The code for each instruction set is compiled with the
    package and chosen when it is loaded, so one build runs on every machine. */
@@ -29,9 +29,15 @@ typedef struct {
 } Mode;
 
 typedef struct {
+  const void *x;
+  long n;          /* samples */
+  long size, step; /* numbers of a sample, and from one to the next */
+  int single;      /* whether they are of single precision */
+} Batch;
+
+typedef struct {
   int order, partials;
-  long n;               /* samples */
-  long size, step;      /* numbers of a sample, and from one to the next */
+  long n, size, step;   /* of the batch */
   long row, vectors;    /* numbers and vectors in a row of the first level; one vector at least */
   long near;            /* vectors of it that are taken at a time */
   long ahead;           /* numbers from what is read to what is fetched */
@@ -91,21 +97,27 @@ typedef struct {
 #pragma GCC pop_options
 #endif
 
-typedef void Run(const Plan *, const void *);
+typedef void Sweep(const Plan *, const void *);
+typedef void Squares(const Batch *, const void *, void *);
 
-static struct {
+typedef struct {
   const char *name;
   long width; /* bytes of a vector */
-  Run *run_double, *run_float;
-} isa = {"base", 16, run_base_double, run_base_float};
+  Sweep *sweeps[2]; /* in double and in single precision */
+  Squares *squares[2];
+} Isa;
+#define WITH(name, width)                                                                                        \
+  (Isa) {                                                                                                        \
+    #name, width, {sweep_##name##_double, sweep_##name##_float}, {squares_##name##_double, squares_##name##_float} \
+  }
+static Isa isa;
 
 static void choose_isa(void) {
+  isa = WITH(base, 16);
 #ifdef MANY_ISAS
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("x86-64-v4"))
-    isa.name = "avx512", isa.width = 64, isa.run_double = run_avx512_double, isa.run_float = run_avx512_float;
-  else if (__builtin_cpu_supports("x86-64-v3"))
-    isa.name = "avx2", isa.width = 32, isa.run_double = run_avx2_double, isa.run_float = run_avx2_float;
+  if (__builtin_cpu_supports("x86-64-v4")) isa = WITH(avx512, 64);
+  else if (__builtin_cpu_supports("x86-64-v3")) isa = WITH(avx2, 32);
 #endif
 }
 
@@ -198,29 +210,42 @@ static int view_optional(Views *views, PyObject *array, const char *format, long
   return (*out = view(views, array, format, size, 0)) != NULL;
 }
 
-static int read_plan(PyObject *args, Views *views, Plan *plan, void **out, const void **x, int *single) {
+/* A batch of tensors, as it lies in memory: samples may be apart, each is in one piece. */
+static const Py_buffer *view_batch(Views *views, PyObject *array, Batch *batch) {
+  Py_buffer *v = views->views;
+  if (PyObject_GetBuffer(array, v, PyBUF_STRIDES | PyBUF_FORMAT)) return NULL;
+  views->used = 1;
+  batch->x = v->buf, batch->n = v->ndim ? v->shape[0] : 0, batch->single = !strcmp(v->format, "f");
+  if (v->ndim < 2 || (!batch->single && strcmp(v->format, "d"))) {
+    PyErr_SetString(PyExc_ValueError, "sweep: needs a batch of float tensors");
+    return NULL;
+  }
+  long stride = v->itemsize;
+  for (int k = v->ndim - 1; k > 0; stride *= v->shape[k--])
+    if (v->strides[k] != stride && v->shape[k] > 1) {
+      PyErr_SetString(PyExc_ValueError, "sweep: each sample must be contiguous");
+      return NULL;
+    }
+  batch->step = v->strides[0] / v->itemsize, batch->size = stride / v->itemsize;
+  return v;
+}
+
+static int read_plan(PyObject *args, Views *views, Plan *plan, void **out, Batch *batch) {
   PyObject *tensors, *factors, *core, *center, *scale, *outs;
   if (!PyArg_ParseTuple(args, "OO!OOOO!", &tensors, &PyTuple_Type, &factors, &core, &center, &scale,
                         &PyTuple_Type, &outs))
     return 0;
-  Py_buffer *v = views->views;
-  if (PyObject_GetBuffer(tensors, v, PyBUF_STRIDES | PyBUF_FORMAT)) return 0;
-  views->used = 1;
-  *single = !strcmp(v->format, "f"), *x = v->buf;
-  const char *format = *single ? "f" : "d";
-  plan->order = v->ndim - 1, plan->n = v->shape[0], plan->partials = PyTuple_Size(outs) > 1, plan->out = out;
-  if (strcmp(v->format, format) || plan->order < 2 || plan->order > MAX_ORDER ||
-      PyTuple_Size(factors) != plan->order || (plan->partials && PyTuple_Size(outs) != plan->order + 1)) {
-    PyErr_SetString(PyExc_ValueError, "sweep: needs a batch of float tensors of order 2 to 16 and a factor per mode");
+  const Py_buffer *v = view_batch(views, tensors, batch);
+  if (!v) return 0;
+  const char *format = batch->single ? "f" : "d";
+  plan->order = v->ndim - 1, plan->partials = PyTuple_Size(outs) > 1, plan->out = out;
+  plan->n = batch->n, plan->step = batch->step, plan->size = batch->size;
+  if (plan->order < 2 || plan->order > MAX_ORDER || PyTuple_Size(factors) != plan->order ||
+      (plan->partials && PyTuple_Size(outs) != plan->order + 1)) {
+    PyErr_SetString(PyExc_ValueError, "sweep: needs tensors of order 2 to 16 and a factor per mode");
     return 0;
   }
-  long ranks = 1, stride = v->itemsize;
-  for (int k = plan->order; k > 0; stride *= v->shape[k--])
-    if (v->strides[k] != stride && v->shape[k] > 1) {
-      PyErr_SetString(PyExc_ValueError, "sweep: each sample must be contiguous");
-      return 0;
-    }
-  plan->step = v->strides[0] / v->itemsize, plan->size = stride / v->itemsize;
+  long ranks = 1;
   for (int k = 0; k < plan->order; k++) {
     Mode *m = plan->modes + k;
     PyObject *u = PyTuple_GetItem(factors, k);
@@ -247,28 +272,52 @@ static int read_plan(PyObject *args, Views *views, Plan *plan, void **out, const
   return 1;
 }
 
+static PyObject *ended(Views *views, int ok) {
+  while (views->used) PyBuffer_Release(views->views + --views->used);
+  if (!ok) return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyObject *sweep(PyObject *self, PyObject *args) {
   (void)self;
   Views views = {.used = 0};
   void *out[MAX_ORDER + 1], *shift[MAX_ORDER + 1], *memory = NULL;
   Plan plan = {0};
-  const void *x;
-  int single, ok = read_plan(args, &views, &plan, out, &x, &single);
+  Batch batch;
+  int ok = read_plan(args, &views, &plan, out, &batch);
   plan.shift = plan.center ? shift : NULL;
-  if (ok && !(memory = plan_memory(&plan, single ? sizeof(float) : sizeof(double)))) ok = 0, PyErr_NoMemory();
+  if (ok && !(memory = plan_memory(&plan, batch.single ? sizeof(float) : sizeof(double)))) ok = 0, PyErr_NoMemory();
   if (ok) {
-    Py_BEGIN_ALLOW_THREADS (single ? isa.run_float : isa.run_double)(&plan, x);
+    Py_BEGIN_ALLOW_THREADS isa.sweeps[batch.single](&plan, batch.x);
     Py_END_ALLOW_THREADS
   }
   free(memory);
-  while (views.used) PyBuffer_Release(views.views + --views.used);
-  if (!ok) return NULL;
-  Py_RETURN_NONE;
+  return ended(&views, ok);
+}
+
+static PyObject *squares(PyObject *self, PyObject *args) {
+  (void)self;
+  Views views = {.used = 0};
+  PyObject *tensors, *center, *sums;
+  const void *middle;
+  void *out = NULL;
+  Batch batch;
+  int ok = PyArg_ParseTuple(args, "OOO", &tensors, &center, &sums) && view_batch(&views, tensors, &batch);
+  const char *format = ok && batch.single ? "f" : "d";
+  ok = ok && view_optional(&views, center, format, batch.size, &middle) &&
+       (out = view(&views, sums, format, batch.n, 1));
+  if (ok) {
+    Py_BEGIN_ALLOW_THREADS isa.squares[batch.single](&batch, middle, out);
+    Py_END_ALLOW_THREADS
+  }
+  return ended(&views, ok);
 }
 
 static PyMethodDef methods[] = {
     {"sweep", sweep, METH_VARARGS,
      "sweep(tensors, factors, core, center, scale, outs): fill outs, each entries x samples."},
+    {"squares", squares, METH_VARARGS,
+     "squares(tensors, center, sums): fill sums with those of the squares of each sample's entries."},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_sweep", .m_size = 0, .m_methods = methods};

@@ -38,6 +38,11 @@ def serves(X: Array, columns: int = 1) -> bool:
     return X.shape[0] >= FEWEST and columns <= MOST_COLUMNS
 
 
+def serves_norms(X: Array) -> bool:
+    """Whether this path can take a batch whose norms are asked for: no copy is made for them."""
+    return _sweep is not None and is_numpy(X) and X.ndim > 1 and _in_place(X, _own_type(X))
+
+
 def project(
     X: np.ndarray,
     factors: Sequence[np.ndarray],
@@ -83,8 +88,19 @@ def derivatives(
     return rows.T
 
 
+def norms(X: np.ndarray, center: np.ndarray | None) -> np.ndarray:
+    """Norms of a batch: see :func:`tauten.kernels.norms`."""
+    out = np.empty(X.shape[0], X.dtype)
+    _sweep.squares(X, None if center is None else _ready(center, X.dtype), out)
+    return np.sqrt(out, out=out)
+
+
 def _type(X: np.ndarray, factors: Sequence[np.ndarray]) -> Any:
-    return np.float32 if X.dtype == factors[0].dtype == np.float32 else np.float64
+    return np.float32 if _own_type(X) == _own_type(factors[0]) == np.float32 else np.float64
+
+
+def _own_type(array: np.ndarray) -> Any:
+    return np.float32 if array.dtype == np.float32 else np.float64
 
 
 def _run(
@@ -111,12 +127,17 @@ def _ready(array: np.ndarray, dtype: Any) -> np.ndarray:
 
 
 def _ready_samples(X: np.ndarray, dtype: Any) -> np.ndarray:
-    """The batch as the sweep takes it: samples may lie apart, each must be in one piece.
+    """The batch as the sweep takes it."""
+    return X if _in_place(X, dtype) else _ready(X, dtype)
+
+
+def _in_place(X: np.ndarray, dtype: Any) -> bool:
+    """Whether a batch can be taken as it is: samples may lie apart, each must be in one piece.
 
     Arrays that came over a network may start at any byte.
     """
     apart = X.dtype == dtype and X[:1].flags.c_contiguous and X.strides[0] % X.itemsize == 0
-    return X if apart and X.flags.aligned else _ready(X, dtype)
+    return bool(apart and X.flags.aligned)
 
 
 def _samples_first(array: np.ndarray) -> np.ndarray:

@@ -9,7 +9,17 @@ from itertools import islice
 
 import numpy as np
 
-from .._array import Array, column, flat, like, matrix_of, namespace, pair_products, reshape
+from .._array import (
+    Array,
+    column,
+    flat,
+    like,
+    matmul,
+    matrix_of,
+    namespace,
+    pair_products,
+    reshape,
+)
 from .._lazy import lazy
 from ..data.base import add_up
 from ..jeffreys import unit
@@ -41,8 +51,8 @@ def _normal_matrix(rows: Array, weight: Array, kept: Array | None) -> Array:
     xp = namespace(rows)
     if kept is None and bool(xp.all(weight >= 0)):  # a matrix by itself: half the work
         rows = rows * column(xp.sqrt(weight), 2)
-        return rows.T @ rows
-    return kept_of(rows * column(weight, 2), kept).T @ rows
+        return matmul(rows.T, rows)
+    return matmul(kept_of(rows * column(weight, 2), kept).T, rows)
 
 
 @dataclass(frozen=True)

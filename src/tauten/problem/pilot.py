@@ -152,7 +152,7 @@ class PilotFit:
         """Norms of the (centred) covariates."""
         if self.direct:
             raise ValueError("shrinking covariates needs covariates: PCA has none")
-        return to_numpy(self._chunk.norms(self._plain.design.center))
+        return to_numpy(self._plain.design.norms(self._chunk))
 
 
 def _place(kernel: Kernel, part: Chunk) -> tuple[int, bytes]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._array import Array, column, like, matrix_of, namespace, reshape
+from .._array import Array, column, like, matmul, matrix_of, namespace, reshape
 from ..data import Chunk
 from ..designs import Covariate, Direct, add_linear
 from ..jeffreys import Jeffreys, unit
@@ -39,7 +39,7 @@ class Kernel:
         """
         if chunk.X is None:
             return chunk, None, None
-        scale = self.robust.shrink(partial(chunk.norms, self.design.center))
+        scale = self.robust.shrink(partial(self.design.norms, chunk))
         if scale is None:
             return chunk, None, None
         if not self.loss.residual:
@@ -130,7 +130,8 @@ class Kernel:
         """Sums over a chunk: value, samples per block, changed entries, then the gradients."""
         members = self._members(seen.line.chunk)
         count = namespace(members).sum(members, axis=1)
-        return [members @ self.totals(seen), count, np.asarray(seen.changed), members @ seen.cut]
+        value, total = matmul(members, self.totals(seen)), matmul(members, seen.cut)
+        return [value, count, np.asarray(seen.changed), total]
 
     def kept_score(self, seen: Seen) -> Array:
         """Bent scores, weighted, of samples as far as they are kept: see :attr:`Gradient.tensor`.
@@ -227,7 +228,8 @@ class Kernel:
         chunk = seen.line.chunk
         bent = weighted(seen.cut, chunk)
         slope = self.curvature(seen, slope=True)
-        return [*slope, bent.T @ bent, namespace(bent).sum(bent, axis=0), total_weight(chunk)]
+        moment, total = matmul(bent.T, bent), namespace(bent).sum(bent, axis=0)
+        return [*slope, moment, total, total_weight(chunk)]
 
     def tensor_gradient(self, theta: Tucker, tensor: Array, chunk: Chunk) -> list[Any]:
         """Sums over a chunk for a gradient with respect to the full tensor, and the linear block's.
@@ -278,7 +280,7 @@ def _linear_sums(Z: Array | None, bent: Array, weight: Array) -> list[Array]:
     if Z is None:
         return []
     each = namespace(weight).mean(matrix_of(weight, 1), axis=1)  # one for all of a response
-    return [Z.T @ matrix_of(bent, 1), (Z * column(each, 2)).T @ Z]
+    return [matmul(Z.T, matrix_of(bent, 1)), matmul((Z * column(each, 2)).T, Z)]
 
 
 def per_sample(sums: list[Any]) -> tuple[Array, Array, Array]:

@@ -33,7 +33,7 @@ def sketched(fits: Sequence[Fit]) -> list[tuple[Fit, Fit]] | None:
     if not worth_narrowing(problem, [w.shape[1] for w in directions]):
         return None
     center = problem.design.center
-    norms = problem.data.map_rows(lambda chunk: chunk.norms(center), problem.width(first))
+    norms = problem.data.map_rows(problem.design.norms, problem.width(first))
     small = within(problem, replace(samples, kept=[(center, norms)]), directions)
     problem.data.reads.passes += 1
     found = descend([(small, narrowed(theta, directions)) for _, theta in fits])

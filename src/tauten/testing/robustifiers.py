@@ -94,7 +94,7 @@ def _check_bends(problem: Problem, theta: Tucker, rng: np.random.Generator) -> N
     same = np.broadcast_to(means[:1], means.shape)
     centred = np.allclose(robust.reduce(same), means[0])
     require(centred, robust, "reduce of equal block means must be that mean")
-    norms = problem.data.map_rows(lambda chunk: chunk.norms(None))
+    norms = problem.data.map_rows(problem.design.norms)
     factors = robust.shrink(lambda: norms)
     if factors is not None:
         require((factors > 0) & (factors <= 1), robust, "shrink must give factors in (0, 1]")
