@@ -66,13 +66,16 @@ def fastest(functions, seconds=2.0):
 
 
 def reader(X, threads):
-    """One streaming read of X: its product with a vector, by halves."""
+    """One streaming read of X: its product with a vector, by halves.
+
+    By ``dot``: while ``@`` makes fewer than 500 numbers, the other thread waits.
+    """
     parts = np.array_split(X.reshape(len(X), -1), threads)
     ones = np.ones(parts[0].shape[1], X.dtype)
     if threads == 1:
-        return lambda: parts[0] @ ones
+        return lambda: np.dot(parts[0], ones)
     pool = ThreadPoolExecutor(threads)
-    return lambda: list(pool.map(lambda part: part @ ones, parts))
+    return lambda: list(pool.map(lambda part: np.dot(part, ones), parts))
 
 
 def problem_of(name, dtype, threads):

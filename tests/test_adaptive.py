@@ -128,21 +128,28 @@ def test_sandwich_takes_the_gentlest_within_five_percent_of_the_least_risk(case,
     assert chosen_factor(pilot) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("steepness", [0.001, 1.0], ids=["flat", "steep"])
 @pytest.mark.parametrize("count", range(1, 8))
-def test_tighter_thresholds_are_looked_at_where_the_middle_one_gains(count):
+def test_tighter_thresholds_are_left_out_where_nothing_asks_for_them(count, steepness):
     """Costs that fall and then rise: the least is known, whatever was left out."""
     for least in range(count):
-        costs, asked = [float((i - least) ** 2) for i in range(count)], []
+        costs, asked = [1 + steepness * (i - least) ** 2 for i in range(count)], []
 
         def look(some, costs=costs, asked=asked):
             asked.extend(some)
             return [costs[i] for i in some]
 
-        found = as_needed(look, range(count))
-        middle = (count - 1) // 2
-        first = 0 if least <= middle < count - 1 else middle
+        found, middle = as_needed(look, range(count)), (count - 1) // 2
+        clean = least > middle and (steepness < 1 or count < 3)
+        first = middle if clean or count == 1 else 0
         assert sorted(asked) == list(range(first, count))
         assert found == [np.inf] * first + costs[first:]
+
+
+@pytest.mark.parametrize("cost", [np.inf, np.nan])
+@pytest.mark.parametrize("place", [2, 3, 4])
+def test_where_an_error_is_unknown_all_thresholds_are_looked_at(place, cost):
+    assert as_needed(lambda some: [cost if i == place else 1.0 for i in some], range(5))[0] == 1
 
 
 def test_sandwich_of_bent_scores():

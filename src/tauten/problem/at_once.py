@@ -16,7 +16,7 @@ from ..ridge import ridge_coordinates
 from ..tucker import Tucker
 from .gradient import Asked, Gradient
 from .pilot import PILOT_SIZE
-from .samplewise import chunk_sums
+from .samplewise import line_sums
 from .seen import Line, total_weight
 
 if TYPE_CHECKING:
@@ -38,10 +38,7 @@ def gradient_at_once(problem: Problem, theta: Tucker, asked: Asked) -> Gradient:
     kernel, chunk = problem.kernel, problem.data.sample(PILOT_SIZE)
     line = kernel.linearise(theta, chunk)
     line = replace(line, pseudo=_pseudo_observations(problem, line))
-    *sums, score = chunk_sums(kernel, kernel.seen(line), asked)
-    tensor = kernel.design.adjoints([score], chunk.X)[0] if asked.tensor else score
-    n = chunk.y.shape[0]
-    found = problem.gradient_from(theta, [*sums, tensor], asked, n)
+    found = problem.gradient_from(theta, line_sums(kernel, line, asked), asked, chunk.y.shape[0])
     return replace(found, pseudo=line.pseudo)
 
 

@@ -26,7 +26,7 @@ from ..tucker import Tucker, degrees_of_freedom
 from .at_once import all_that_count, gradient_at_once
 from .gradient import Asked, Gradient
 from .pilot import PILOT_SIZE, PilotFit
-from .samplewise import Kernel, chunk_sums, per_sample
+from .samplewise import Kernel, chunk_sums, line_sums, per_sample
 from .seen import Line, Swept, View, total_weight, weighted
 from .spread import mode_spreads
 from .system import tangent_system
@@ -350,13 +350,8 @@ def gradients(
 def _gradient_of_swept(problem: Problem, swept: Swept, asked: Asked) -> Gradient:
     """A gradient at the point that the samples were swept at."""
     kernel = problem.kernel
-
-    def sums(line: Line) -> list[Any]:
-        *found, score = chunk_sums(kernel, kernel.seen(line), asked)
-        tensor = kernel.design.adjoints([score], line.chunk.X)[0] if asked.tensor else score
-        return [*found, tensor]
-
-    total = add_up(problem.data.spread(sums, swept.lines))
+    sums = problem.data.spread(lambda line: line_sums(kernel, line, asked), swept.lines)
+    total = add_up(sums)
     return problem.gradient_from(swept.theta, total, asked)
 
 

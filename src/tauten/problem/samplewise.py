@@ -294,3 +294,10 @@ def chunk_sums(kernel: Kernel, seen: Seen, asked: Asked) -> list[Any]:
     curvature = kernel.hessian(seen) if asked.curvature else [0.0, 0.0]
     scores = kernel.kept_score(seen) if asked.tensor else 0.0
     return [*curvature, *kernel.gradient(seen), scores]
+
+
+def line_sums(kernel: Kernel, line: Line, asked: Asked) -> list[Any]:
+    """The same of samples that were swept already; last, the tensor itself."""
+    *sums, score = chunk_sums(kernel, kernel.seen(line), asked)
+    tensor = kernel.design.adjoints([score], line.chunk.X)[0] if asked.tensor else score
+    return [*sums, tensor]

@@ -14,17 +14,19 @@ from ..tucker import Tucker
 from .problem import Problem
 
 PART_SIZE = 250  # samples that are projected at a time
-# What makes it worth its while: bytes of X as doubles, as reading it is what is saved, and how many
-# times smaller the samples become, as they are kept.
-LARGE, SMALLER = 2**26, 16
+LARGE = 2**26  # bytes of X as doubles, from which reading it once more takes longer than a step
+SMALLER = 16  # times that samples must shrink to be worth keeping in few coordinates
 
 
 def worth_narrowing(problem: Problem, directions: Sequence[int]) -> bool:
     """Whether X is large, and its samples much smaller in so many directions along their modes."""
-    _, *shape = problem.data.main.shape
-    size = math.prod(shape)
-    small = math.prod(directions) * SMALLER <= size
-    return small and 8 * problem.data.n * size >= LARGE
+    size = math.prod(problem.data.main.shape[1:])
+    return math.prod(directions) * SMALLER <= size and dear(problem)
+
+
+def dear(problem: Problem) -> bool:
+    """Whether X is so large that reading it is what takes time."""
+    return 8 * math.prod(problem.data.main.shape) >= LARGE
 
 
 def within(problem: Problem, samples: Chunk, directions: Sequence[Array]) -> Problem:

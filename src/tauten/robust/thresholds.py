@@ -25,6 +25,7 @@ ROUGH = FACTORS[1::2]  # are enough where a better choice follows
 # A gentler threshold is preferred while it costs no more than this in estimated error: the
 # estimates are noisy, and a cut that is not needed loses good samples.
 SLACK = 1.05
+FLAT = 1.2  # estimated errors that differ by less are about as good
 MOST_SCORES = 200_000  # that scales and bends come of: variances are then good to half a per cent
 FEWEST = 10  # fewer samples (PCA of one tensor) tell no scale
 
@@ -130,18 +131,20 @@ def as_needed(
 ) -> list[float]:
     """Costs of candidates, from the most to the least cutting; infinite where nothing asks for one.
 
-    Those that cut more than the middle one are worth a look only if that is better than the next.
+    Nothing asks for those that cut more than the middle one where it is no better than the next,
+    and all from there on are about as good: these data are clean.
 
     Examples
     --------
-    >>> as_needed(lambda some: [(x - 5) ** 2.0 for x in some], [1, 2, 3, 4, 5, 6])
-    [inf, inf, 4.0, 1.0, 0.0, 1.0]
+    >>> as_needed(lambda some: [1 + 0.01 * (x - 5) ** 2 for x in some], [1, 2, 3, 4, 5, 6])
+    [inf, inf, 1.04, 1.01, 1.0, 1.01]
     """
     low = (len(candidates) - 1) // 2
     found = costs(candidates[low:])
-    if len(found) > 1 and found[0] < found[1]:
-        return [*costs(candidates[:low]), *found]
-    return [*[math.inf] * low, *found]
+    flat = all(cost <= FLAT * min(found) for cost in found)
+    if flat and found[0] >= found[min(1, len(found) - 1)]:
+        return [*[math.inf] * low, *found]
+    return [*costs(candidates[:low]), *found]
 
 
 def gentlest(candidates: Sequence[Any], costs: Sequence[float], slack: float) -> Any:

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from ..problem import Problem
+from ..problem.within import dear
 from ..registry import is_word
 from ..tucker import Tucker
 from .anderson import Anderson
@@ -18,7 +19,6 @@ SETTLED = 0.02  # share of the standard error of A that a last step may have
 # What Newton's matrix may cost: its size (beyond, gradients are as quick, and light on a network),
 # and multiplications a sample. Once, for the standard error of A, it may be larger.
 LARGEST, WORK, ONCE = 900, 2e8, 2500
-DEAR = 2**26  # bytes of X as doubles, from which reading it once more takes longer than a step
 
 
 def solver_for(solver: str | Solver, problem: Problem, theta: Tucker) -> Solver:
@@ -41,8 +41,7 @@ def worth_keeping(problem: Problem) -> bool:
     They are less exact, and now and then one more; that pays where the tensor is dear. In memory it
     is a second read of X, from a file or a cluster it comes with the first.
     """
-    X, in_memory = problem.data.X, problem.data.all is not None
-    return X is not None and in_memory and 8 * math.prod(X.shape) >= DEAR
+    return problem.data.X is not None and problem.data.all is not None and dear(problem)
 
 
 def settled(problem: Problem, result: Result) -> Result:
