@@ -95,6 +95,7 @@ def test_tiles_of_every_size(path, rng):
         ((23, 9, 41), (7, 1, 2)),
         ((6, 5, 7, 9), (1, 5, 4, 2)),
         ((5, 3000), (2, 3)),
+        ((40, 1000), (2, 1)),
     ]:
         factors = [rng.normal(size=pair) for pair in zip(shape, rank, strict=True)]
         X, core = rng.normal(size=(17, *shape)), rng.normal(size=rank)
@@ -107,7 +108,7 @@ def test_tiles_of_every_size(path, rng):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("path", PATHS)
 def test_rows_of_every_length(path, rng, dtype):
-    """Rows are taken in stretches, short ones at large ranks, and their last vector overlaps."""
+    """The last vector of a row overlaps the one before; at large ranks rows are taken by parts."""
     factor, core = np.ones((3, 250), dtype), np.ones((250, 1), dtype)
     for length in range(280, 640):
         X = rng.normal(size=(5, 3, length)).astype(dtype)
@@ -117,6 +118,21 @@ def test_rows_of_every_length(path, rng, dtype):
         np.testing.assert_allclose(
             first, expected, rtol=0, atol=1e-3 if dtype == np.float32 else 1e-10
         )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("path", PATHS)
+def test_rows_anywhere_in_memory(path, rng, dtype):
+    """Vectors begin where lines of memory do, if all rows lie alike to them, as those of 640 do."""
+    for length in (640, 642):
+        numbers = rng.normal(size=5 * 3 * length + 32).astype(dtype)
+        factors = [rng.normal(size=(p, r)).astype(dtype) for p, r in ((3, 2), (length, 3))]
+        core = rng.normal(size=(2, 3)).astype(dtype)
+        for first in range(33):
+            X = numbers[first:][: 5 * 3 * length].reshape(5, 3, length)
+            for options in ({}, {"core": core}, {"center": X[3]}, {"partials": False}):
+                tol = 1e-4 if dtype == np.float32 else 1e-12
+                agree(found(path, X, factors, **options), written_out(X, factors, **options), tol)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -20,13 +20,14 @@ typedef INT NAME(index) __attribute__((vector_size(VBYTES)));
 #define V ((long)(VBYTES / sizeof(REAL)))
 #define INLINE static inline __attribute__((always_inline))
 
-/* A matrix, or some of its rows and columns, and what is made of it; strides in numbers. */
+/* A matrix, or some of its rows, and what is made of it; strides in numbers. */
 typedef struct {
-  long rows, count, tail; /* vectors in a row; where the last one begins that overlaps the one before, or -V */
+  long rows, count;       /* vectors in a row */
+  long back, last;        /* see place: the first and the last of them may overlap their neighbours */
   const REAL *x;
   long ldx;
-  long ahead;             /* from what is read to what is fetched */
-  const REAL *after;      /* what is read after the last rows if each is read in parts; else NULL */
+  const REAL *next;       /* what is fetched meanwhile: line by line, or along rows as x is read */
+  int along;
   const REAL *u;          /* rows x columns */
   long ldu;
   const REAL *w;          /* columns x count; of vectors at the first level, of numbers for all lanes behind it */
@@ -35,12 +36,18 @@ typedef struct {
   long ldz;
   REAL *g;                /* rows x columns */
   long ldg;
-  int fresh;              /* whether g begins here */
+  int begun;              /* whether z holds the products of rows before */
 } NAME(Matrix);
 #define Matrix NAME(Matrix)
 
 INLINE vec NAME(load)(const REAL *from) { return *(const NAME(loose) *)from; }
 INLINE void NAME(store)(REAL *to, vec v) { *(NAME(loose) *)to = v; }
+
+/* Where a vector of a row begins: not all of them at multiples of V, and none beyond where the last one does. */
+INLINE long NAME(place)(long j, long back, long last) {
+  long at = j * V - back;
+  return at < 0 ? 0 : at < last ? at : last;
+}
 
 INLINE NAME(index) NAME(lanes)(void) {
   NAME(index) e;
@@ -99,119 +106,116 @@ INLINE vec NAME(sums)(vec v[]) {
 #endif
 }
 
-/* A few rows and columns c, c+1, ... of a matrix: their entries of g stay in registers. */
-INLINE void NAME(tile)(int lanes, int rows, int cols, const Matrix *m, long row, long c, const REAL *next) {
-  const REAL *x = m->x + row * m->ldx, *w = m->w + c * m->ldw, *u = m->u + row * m->ldu + c;
-  REAL *z = m->z + c * m->ldz, *to = m->g + row * m->ldg + c * V;
-  vec g[8][3], wide[8][3];
+/* Columns c, c+1, ... of z and g from a strip of a matrix, a few vectors wide, down all rows: of z and w all that the
+   strip meets stays in registers. */
+INLINE void NAME(strip)(int lanes, int parts, int width, int cols, const Matrix *m, long j, long at, long c,
+                        const REAL *next, long down) {
+  const REAL *x = m->x + at, *w = m->w + c * m->ldw + (lanes ? j : j * V), *u = m->u + c;
+  REAL *z = m->z + c * m->ldz + j * V, *g = m->g + c * V;
+  vec zs[8][3], ws[8][3], xs[8];
 #pragma GCC unroll 8
-  for (int i = 0; i < rows; i++)
+  for (int v = 0; v < width; v++)
 #pragma GCC unroll 3
     for (int k = 0; k < cols; k++) {
-      wide[i][k] = u[i * m->ldu + k] - (vec){0};
-      g[i][k] = m->fresh ? (vec){0} : *(const vec *)(to + i * m->ldg + k * V);
+      if (parts & PRODUCTS) zs[v][k] = m->begun ? *(vec *)(z + k * m->ldz + v * V) : (vec){0};
+      if (parts & SUMS) ws[v][k] = lanes ? w[k * m->ldw + v] - (vec){0} : *(const vec *)(w + k * m->ldw + v * V);
     }
-#define STEP(at, fetch)                                                                                \
-  {                                                                                                    \
-    vec zk[3], wk[3];                                                                                  \
-    for (int k = 0; k < cols; k++) {                                                                   \
-      zk[k] = *(vec *)(z + k * m->ldz + j * V);                                                        \
-      wk[k] = lanes ? w[k * m->ldw + j] - (vec){0} : *(const vec *)(w + k * m->ldw + j * V);           \
-    }                                                                                                  \
-    for (int i = 0; i < rows; i++) {                                                                   \
-      vec xi = NAME(load)(x + i * m->ldx + (at));                                                      \
-      KEEP(xi);                                                                                        \
-      if (fetch) __builtin_prefetch(next + i * down);                                                  \
-      for (int k = 0; k < cols; k++) zk[k] += xi * wide[i][k], g[i][k] += xi * wk[k];                  \
-    }                                                                                                  \
-    for (int k = 0; k < cols; k++) *(vec *)(z + k * m->ldz + j * V) = zk[k];                           \
-    j++;                                                                                               \
-  }
-  /* Rows that are read whole are fetched as they lie in memory, one line after the other, and none is left out. */
-  long j = 0, per_line = LINE / VBYTES, line = LINE / (long)sizeof(REAL);
-  long down = m->after ? m->ldx : line, along = m->after ? line : rows * line;
-  const REAL *end = m->after ? next : next + rows * m->ldx;
-  for (long lines = m->count / per_line; lines > 0; lines--, next += along) {
-    STEP(j * V, !lanes)
-    if (per_line > 1) STEP(j * V, 0)
-    if (per_line > 2) {
-      STEP(j * V, 0)
-      STEP(j * V, 0)
-    }
-  }
-  for (; !lanes && next < end; next += line) __builtin_prefetch(next);
-  while (per_line > 1 && j < m->count) STEP(j * V, 0)
-  if (!lanes && m->tail > -V) STEP(m->tail, 0)
-#undef STEP
+#pragma GCC unroll 2
+  for (long i = 0; i < m->rows; i++, x += m->ldx, u += m->ldu, g += m->ldg, next += down) {
 #pragma GCC unroll 8
-  for (int i = 0; i < rows; i++)
-#pragma GCC unroll 3
-    for (int k = 0; k < cols; k++) *(vec *)(to + i * m->ldg + k * V) = g[i][k];
-}
-
-/* Rows of a tile of so many columns: no more than registers hold, with their entries of u, twice over. */
-#define MOST_ROWS(cols) (MANY_REGISTERS ? (cols == 1 ? 8 : cols == 2 ? 6 : 4) : cols == 1 ? 5 : 2)
-
-/* The same, where the numbers of rows are not known to the compiler. */
-INLINE void NAME(rows)(int lanes, int cols, const Matrix *m, long row, long rows, long c, const REAL *next) {
-#define ROWS(count)                                                                              \
-  case count:                                                                                    \
-    if (count <= MOST_ROWS(cols)) NAME(tile)(lanes, count, cols, m, row, c, next);               \
-    break;
-  switch (rows) { ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7) ROWS(8) }
-#undef ROWS
-}
-
-/* The first columns, for all rows in tiles as even as can be. */
-INLINE void NAME(columns)(int lanes, const Matrix *m, long end) {
-  long most = end == 1 ? MOST_ROWS(1) : end == 2 || end == 4 ? MOST_ROWS(2) : MOST_ROWS(3);
-  long tiles = (m->rows + most - 1) / most;
-  for (long t = 0; t < tiles; t++) {
-    long row = m->rows * t / tiles, rows = m->rows * (t + 1) / tiles - row;
-    const REAL *here = m->x + row * m->ldx, *next = m->after && t + 1 == tiles ? m->after : here + m->ahead;
-    for (long k = 0, cols; k < end; k += cols) {
-      cols = end - k == 4 ? 2 : end - k < 3 ? end - k : 3; /* no column alone */
-      if (cols == 1) NAME(rows)(lanes, 1, m, row, rows, k, next);
-      if (cols == 2) NAME(rows)(lanes, 2, m, row, rows, k, next);
-      if (cols == 3) NAME(rows)(lanes, 3, m, row, rows, k, next);
-      next = here; /* fetched once */
+    for (int v = 0; v < width; v++) {
+      xs[v] = NAME(load)(x + v * V);
+      KEEP(xs[v]);
+      if (!lanes && v * VBYTES % LINE == 0) __builtin_prefetch(next + v * V);
     }
+#pragma GCC unroll 3
+    for (int k = 0; k < cols; k++) {
+      if (parts & PRODUCTS) {
+        vec uk = u[k] - (vec){0};
+#pragma GCC unroll 8
+        for (int v = 0; v < width; v++) zs[v][k] += xs[v] * uk;
+      }
+      if (parts & SUMS) {
+        vec gk = *(const vec *)(g + k * V);
+#pragma GCC unroll 8
+        for (int v = 0; v < width; v++) gk += xs[v] * ws[v][k];
+        *(vec *)(g + k * V) = gk;
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < width; v++)
+#pragma GCC unroll 3
+    for (int k = 0; k < cols; k++)
+      if (parts & PRODUCTS) *(vec *)(z + k * m->ldz + v * V) = zs[v][k];
+}
+
+/* Vectors of a strip with so many columns: no more than registers hold, of z, w and x. */
+#define WIDEST(cols) (MANY_REGISTERS ? (cols == 1 ? 8 : 4) : cols == 1 ? 4 : 2)
+
+/* The same, where its width is not known to the compiler. */
+INLINE void NAME(any_width)(int lanes, int parts, int width, int cols, const Matrix *m, long j, long at, long c,
+                            const REAL *next, long down) {
+#define WIDTH(count)                                                                                          \
+  case count:                                                                                                 \
+    if (count <= WIDEST(cols)) NAME(strip)(lanes, parts, count, cols, m, j, at, c, next, down);               \
+    break;
+  switch (width) { WIDTH(1) WIDTH(2) WIDTH(3) WIDTH(4) WIDTH(5) WIDTH(6) WIDTH(7) WIDTH(8) }
+#undef WIDTH
+}
+
+/* All columns from the first on of a strip. */
+INLINE void NAME(columns)(int lanes, int parts, int width, const Matrix *m, long j, long at, long first, long end) {
+  const REAL *next = m->next + j * V * (m->along ? 1 : m->rows);
+  long down = m->along ? m->ldx : width * V;
+  for (long c = first, cols; c < end; c += cols) {
+    cols = end - c == 4 ? 2 : end - c < 3 ? end - c : 3; /* no column alone */
+    if (cols == 1) NAME(any_width)(lanes, parts, width, 1, m, j, at, c, next, down);
+    if (cols == 2) NAME(any_width)(lanes, parts, width, 2, m, j, at, c, next, down);
+    if (cols == 3) NAME(any_width)(lanes, parts, width, 3, m, j, at, c, next, down);
+    next = m->x + at, down = m->ldx; /* fetched once */
   }
 }
 
 /* What is made of a matrix: products with zc columns, sums with gc weights, most of them together. */
-INLINE void NAME(both)(int lanes, const Plan *plan, const Matrix *m, long zc, long gc) {
-  long common = zc < gc ? zc : gc;
-  NAME(columns)(lanes, m, common);
-  Matrix alone = *m;
-  if (gc < zc) {
-    alone.u += common, alone.z += common * m->ldz;
-    alone.w = plan->zeros, alone.g = plan->spare, alone.ldw = alone.ldg = 0;
-    NAME(columns)(lanes, &alone, zc - common);
-  } else if (zc < gc) {
-    alone.w += common * m->ldw, alone.g += common * V;
-    alone.u = plan->zeros, alone.z = plan->spare, alone.ldu = alone.ldz = 0;
-    NAME(columns)(lanes, &alone, gc - common);
+INLINE void NAME(both)(int lanes, const Matrix *m, long zc, long gc) {
+  long common = zc < gc ? zc : gc, most = zc == 1 && gc == 1 ? WIDEST(1) : WIDEST(3);
+  long whole = m->count - (m->count * V - m->back > m->last + V); /* without the last one, if it overlaps */
+  for (long j = 0, width; j < m->count; j += width) {
+    long at = NAME(place)(j, m->back, m->last), left = j < whole ? whole - j : 1;
+    width = !j && m->back ? 1 : left < most ? left : most;
+    NAME(columns)(lanes, PRODUCTS | SUMS, width, m, j, at, 0, common);
+    NAME(columns)(lanes, PRODUCTS, width, m, j, at, common, zc);
+    NAME(columns)(lanes, SUMS, width, m, j, at, common, gc);
   }
 }
-static void NAME(along)(const Plan *plan, const Matrix *m, long zc, long gc) { NAME(both)(0, plan, m, zc, gc); }
-static void NAME(across)(const Plan *plan, const Matrix *m, long zc, long gc) { NAME(both)(1, plan, m, zc, gc); }
+static void NAME(along)(const Matrix *m, long zc, long gc) { NAME(both)(0, m, zc, gc); }
+static void NAME(across)(const Matrix *m, long zc, long gc) { NAME(both)(1, m, zc, gc); }
+
+/* Rows shorter than a vector with zeros behind them. */
+static const REAL *NAME(padded)(const Plan *plan, const REAL *x) {
+  const Mode *mode = plan->modes;
+  REAL *to = plan->padded;
+  for (long i = 0; i < mode->p; i++, x += mode->behind, to += V)
+    memcpy(to, x, (size_t)mode->behind * sizeof(REAL));
+  return plan->padded;
+}
 
 /* The first level of one sample: its matrices of the next level, then its partial projection, into flat. */
 static void NAME(first)(const Plan *plan, const REAL *x, REAL *flat) {
   const Mode *mode = plan->modes;
-  long ld = plan->vectors * V, full = plan->row / V, entries = (mode->p * mode->gc + V - 1) / V * V;
+  long ld = plan->vectors * V, entries = (mode->p * mode->gc + V - 1) / V * V;
+  const REAL *from = plan->padded ? NAME(padded)(plan, x) : x;
   REAL *g = plan->sums;
-  memset(flat, 0, (size_t)(mode->r * ld) * sizeof(REAL));
-  for (long j = 0; j < plan->vectors; j += plan->near) {
-    int last = j + plan->near >= plan->vectors;
-    Matrix m = {.rows = mode->p, .count = last ? full - j : plan->near, .tail = -V, .fresh = !j};
-    if (last && full < plan->vectors) m.tail = plan->row - (j + 1) * V;
-    m.x = x + j * V, m.ldx = plan->row, m.ahead = plan->ahead;
-    if (plan->near < plan->vectors) m.after = last ? x + plan->step : m.x + plan->near * V;
-    m.u = mode->u, m.ldu = mode->r, m.w = (const REAL *)mode->w + j * V, m.ldw = ld;
-    m.z = flat + j * V, m.ldz = ld, m.g = g, m.ldg = mode->gc * V;
-    NAME(along)(plan, &m, mode->r, mode->gc);
+  memset(g, 0, (size_t)(mode->p * mode->gc * V) * sizeof(REAL));
+  for (long i = 0; i < mode->p; i += plan->rows) {
+    long rows = mode->p - i < plan->rows ? mode->p - i : plan->rows, last = i + rows == mode->p;
+    Matrix m = {.rows = rows, .count = plan->vectors, .back = plan->back, .last = plan->row - V, .begun = i > 0};
+    m.x = from + i * plan->row, m.ldx = plan->row, m.along = plan->along;
+    m.next = m.along ? m.x + ALONG / (long)sizeof(REAL) : last ? x + plan->skip : m.x + rows * plan->row;
+    m.u = (const REAL *)mode->u + i * mode->r, m.ldu = mode->r, m.w = mode->w, m.ldw = ld;
+    m.z = flat, m.ldz = ld, m.g = g + i * mode->gc * V, m.ldg = mode->gc * V;
+    NAME(along)(&m, mode->r, mode->gc);
   }
   for (long e = 0; e < entries; e += V) {
     vec v[V];
@@ -248,8 +252,7 @@ static void NAME(turn_all)(const Plan *plan, const Block *b) {
   vec v[V];
   for (long c = 0; c < mode->r; c++)
     for (long j = 0; j < nv; j++) {
-      long at = j + 1 < nv || mode->behind < V ? j * V : mode->behind - V;
-      vec *to = (vec *)mode[1].batch + c * mode->behind + at;
+      vec *to = (vec *)mode[1].batch + c * mode->behind + NAME(place)(j, plan->back, plan->row - V);
       NAME(turn)(plan, (c * nv + j) * V, v);
       for (long s = 0; s < V; s++) to[s] = v[s];
     }
@@ -264,13 +267,13 @@ static void NAME(level)(const Plan *plan, const Block *b, int k) {
   const Mode *mode = plan->modes + k;
   long q = mode->behind, size = mode->p * mode->gc;
   REAL *g = plan->sums, *z = mode[1].batch;
-  memset(z, 0, (size_t)(mode->left * mode->r * q * V) * sizeof(REAL));
   for (long l = 0; l < mode->left; l++) {
-    Matrix m = {.rows = mode->p, .count = q, .x = (REAL *)mode->batch + l * mode->p * q * V, .ldx = q * V};
-    m.fresh = !plan->core || !l;
+    Matrix m = {.rows = mode->p, .count = q, .last = (q - 1) * V, .ldx = q * V};
+    m.x = (REAL *)mode->batch + l * mode->p * q * V;
+    if (!plan->core || !l) memset(g, 0, (size_t)(size * V) * sizeof(REAL));
     m.u = mode->u, m.ldu = mode->r, m.z = z + l * mode->r * q * V, m.ldz = q * V;
     m.w = (const REAL *)mode->w + (plan->core ? l * mode->r * q : 0), m.ldw = q, m.g = g, m.ldg = mode->gc * V;
-    NAME(across)(plan, &m, mode->r, mode->gc);
+    NAME(across)(&m, mode->r, mode->gc);
     if (!plan->partials || (plan->core && l + 1 < mode->left)) continue;
     for (long e = 0; e < size; e++) NAME(put)(plan, b, k + 1, (plan->core ? 0 : l * size) + e, ((vec *)g)[e]);
   }
@@ -282,24 +285,15 @@ static void NAME(last)(const Plan *plan, const Block *b, int k) {
   const Mode *mode = plan->modes + k;
   long p = mode->p, r = mode->r, zc = plan->partials && plan->core ? r : 0;
   REAL *g = plan->sums, *z = plan->ends;
-  memset(z, 0, (size_t)(zc * p * V) * sizeof(REAL));
-  Matrix m = {.rows = mode->left, .count = p, .x = mode->batch, .ldx = p * V, .fresh = 1};
+  memset(g, 0, (size_t)(mode->left * r * V) * sizeof(REAL));
+  Matrix m = {.rows = mode->left, .count = p, .last = (p - 1) * V, .x = mode->batch, .ldx = p * V};
   m.u = plan->core, m.ldu = r, m.w = mode->w, m.ldw = p, m.z = z, m.ldz = p * V, m.g = g, m.ldg = r * V;
-  NAME(across)(plan, &m, zc, r);
+  NAME(across)(&m, zc, r);
   for (long e = 0; e < mode->left * r; e++) NAME(put)(plan, b, 0, e, ((vec *)g)[e]);
   for (long c = 0; c < zc; c++)
     for (long i = 0; i < p; i++) NAME(put)(plan, b, k + 1, i * r + c, ((vec *)z)[c * p + i]);
   if (!plan->partials || plan->core) return;
   for (long e = 0; e < mode->left * p; e++) NAME(put)(plan, b, k + 1, e, ((vec *)mode->batch)[e]);
-}
-
-/* Rows shorter than a vector with zeros behind them. */
-static const REAL *NAME(padded)(const Plan *plan, const REAL *x) {
-  const Mode *mode = plan->modes;
-  REAL *to = plan->padded;
-  for (long i = 0; i < mode->p; i++, x += mode->behind, to += V)
-    memcpy(to, x, (size_t)mode->behind * sizeof(REAL));
-  return plan->padded;
 }
 
 /* The products of all factors behind each mode, from the last to the first: with the core, a row for each set of
@@ -331,15 +325,14 @@ static void NAME(prepare)(const Plan *plan) {
   const Mode *mode = plan->modes, *end = mode + plan->order - 1;
   long behind = mode->behind, row = plan->row, nv = plan->vectors;
   if (plan->partials) NAME(weigh)(plan);
-  for (long c = 0; c < mode->gc; c++)
-    for (long j = 0; j < nv * V; j++) {
-      long q = j / V + 1 < nv ? j : j % V + row - V; /* the last vector overlaps the one before, with no weight there */
-      ((REAL *)mode->w)[c * nv * V + j] = q >= j / V * V && q < behind ? ((REAL *)plan->rough)[c * behind + q] : 0;
-    }
+  for (long j = 0, from = 0, at; j < nv; j++, from = at + V) {
+    at = NAME(place)(j, plan->back, row - V); /* no weight for what the vector before has */
+    for (long c = 0; c < mode->gc; c++)
+      for (long q = at; q < at + V; q++)
+        ((REAL *)mode->w)[(c * nv + j) * V + q - at] = q >= from && q < behind ? ((REAL *)plan->rough)[c * behind + q] : 0;
+  }
   for (long c = 0; c < end->r; c++)
     for (long i = 0; i < end->p; i++) ((REAL *)end->w)[c * end->p + i] = ((const REAL *)end->u)[i * end->r + c];
-  memset(plan->zeros, 0, (size_t)(plan->longest * V) * sizeof(REAL));
-  memset(plan->spare, 0, (size_t)(plan->longest * V) * sizeof(REAL));
   memset(plan->sums, 0, (size_t)(plan->size_sums * V) * sizeof(REAL));
   if (plan->padded) memset(plan->padded, 0, (size_t)(mode->p * V) * sizeof(REAL));
   if (plan->n < V || plan->center) memset(plan->flat, 0, (size_t)(V * plan->size_flat) * sizeof(REAL));
@@ -351,7 +344,7 @@ static void NAME(blocks)(const Plan *plan, const REAL *x) {
     for (long s = 0; s < b.lanes; s++) {
       const REAL *sample = x + (first + s) * plan->step;
       if (plan->scale) b.scale[s] = ((const REAL *)plan->scale)[first + s];
-      NAME(first)(plan, plan->padded ? NAME(padded)(plan, sample) : sample, (REAL *)plan->flat + s * plan->size_flat);
+      NAME(first)(plan, sample, (REAL *)plan->flat + s * plan->size_flat);
     }
     NAME(turn_all)(plan, &b);
     for (int k = 1; k < plan->order - 1; k++) NAME(level)(plan, &b, k);
@@ -398,4 +391,4 @@ static void NAME(squares)(const Batch *batch, const void *center, void *out) {
 #undef INLINE
 #undef Matrix
 #undef Block
-#undef MOST_ROWS
+#undef WIDEST

@@ -13,9 +13,14 @@
 #define BLOCK_BYTES 64   /* no vector is longer: eight samples in double precision, 16 in single */
 #define LINE 64          /* bytes of memory that come together */
 #define MAX_ORDER 16
-#define NEAR_BYTES 32768  /* of a stretch of rows and what is made of it, which stays in the first cache; longer ones are read in parts */
+#define NEAR_BYTES 24576 /* of a strip down some rows and what is made of it, which stays in the first cache */
+#define FAR_BYTES 262144 /* of these rows, while the next ones are fetched into the second cache */
 #define AHEAD 16384      /* bytes fetched before they are needed, at least: memory answers late */
-#define TILE 4           /* rows that are taken together, about: what is fetched is of others */
+#define LONG_ROW 12288   /* bytes of a row from which on it is fetched as it is read, ... */
+#define ALONG 1024       /* ... so many bytes ahead */
+#define ALIGNED 32       /* vectors in a row from which on it pays to take them as lines of memory lie */
+#define PRODUCTS 1       /* what is made of a matrix: see _block.h */
+#define SUMS 2
 
 typedef struct {
   long p, r;      /* dimension and rank */
@@ -39,11 +44,12 @@ typedef struct {
   int order, partials;
   long n, size, step;   /* of the batch */
   long row, vectors;    /* numbers and vectors in a row of the first level; one vector at least */
-  long near;            /* vectors of it that are taken at a time */
-  long ahead;           /* numbers from what is read to what is fetched */
+  long back;            /* numbers that its vectors begin before multiples of their length: see place */
+  long rows;            /* rows of it that are taken at a time */
+  int along;            /* whether these are fetched as they are read; else those after them, in order, ... */
+  long skip;            /* ... and after a sample one that is so many numbers on */
   long size_flat;       /* numbers that the first level leaves of a sample */
   long size_sums;       /* vectors of the largest partial projection, and a few more */
-  long longest;         /* the most vectors in a row of any level, or columns */
   const void *core;     /* core tensor to contract the partial projections with, or NULL */
   const void *center;   /* tensor subtracted from each sample, or NULL */
   const void *scale;    /* factor of each sample, or NULL */
@@ -51,7 +57,6 @@ typedef struct {
   void **shift;         /* the same for the centre, or NULL */
   void *flat;           /* room for what the first level leaves of a block of samples */
   void *sums, *ends;    /* room for partial projections, as vectors */
-  void *zeros, *spare;  /* weights of what is not wanted, and room for it */
   void *rough;          /* room for the weights of the first level, one row after the other */
   void *padded;         /* room for a sample whose rows are shorter than a vector, or NULL */
   Mode modes[MAX_ORDER];
@@ -144,8 +149,6 @@ static size_t lay_out(Plan *plan, char *memory, long itemsize) {
   plan->size_sums = larger(sums, ranks) + v;
   plan->sums = piece(memory, &used, plan->size_sums * v, itemsize);
   plan->ends = piece(memory, &used, last->p * last->r * v, itemsize);
-  plan->zeros = piece(memory, &used, plan->longest * v, itemsize);
-  plan->spare = piece(memory, &used, plan->longest * v, itemsize);
   plan->rough = piece(memory, &used, first->gc * first->behind, itemsize);
   plan->padded = first->behind < v ? piece(memory, &used, first->p * v, itemsize) : NULL;
   plan->flat = piece(memory, &used, v * plan->size_flat, itemsize);
@@ -158,29 +161,28 @@ static size_t lay_out(Plan *plan, char *memory, long itemsize) {
 }
 
 /* Sizes of all levels. */
-static void measure(Plan *plan, long itemsize) {
+static void measure(Plan *plan, const void *x, long itemsize) {
   long left = 1, right = 1, behind = 1, v = isa.width / itemsize;
   Mode *first = plan->modes, *last = first + plan->order - 1;
   for (Mode *m = first; m <= last; m++) m->left = left, left *= m->r;
-  plan->longest = last->p;
   for (Mode *m = last; m >= first; m--) {
     m->right = right, right *= m->r, m->behind = behind, behind *= m->p;
     m->gc = !plan->partials ? 0 : plan->core ? m->r : m->right;
-    plan->longest = larger(plan->longest, larger(m->r, m->gc));
-    if (m > first) plan->longest = larger(plan->longest, m->behind);
   }
-  plan->row = larger(first->behind, v), plan->vectors = (plan->row + v - 1) / v;
-  long most = larger(4, NEAR_BYTES / isa.width / (first->r + first->gc + 4));
-  long parts = (plan->vectors + most - 1) / most;
-  plan->near = (plan->vectors + parts - 1) / parts;
-  plan->longest = larger(plan->longest, plan->near + 1);
-  long tile = TILE * plan->row;
-  plan->ahead = tile * ((AHEAD / itemsize + tile - 1) / tile);
+  plan->row = larger(first->behind, v);
+  int alike = plan->row >= ALIGNED * v && plan->row % v == 0 && plan->step % v == 0; /* all rows, to lines */
+  plan->back = alike ? (long)((uintptr_t)x / (size_t)itemsize) % v : 0;
+  plan->vectors = (plan->row + plan->back + v - 1) / v;
+  long near = NEAR_BYTES / (first->gc * isa.width + 2 * LINE), far = FAR_BYTES / (plan->row * itemsize);
+  plan->along = plan->row * itemsize > LONG_ROW;
+  long most = larger(1, plan->along || near < far ? near : far), parts = larger(1, (first->p + most - 1) / most);
+  plan->rows = larger(1, (first->p + parts - 1) / parts);
+  plan->skip = plan->step * (AHEAD / (plan->rows * plan->row * itemsize) + 1);
   plan->size_flat = (first->r * plan->vectors + (first->p * first->gc + v - 1) / v) * v;
 }
 
-static void *plan_memory(Plan *plan, long itemsize) {
-  measure(plan, itemsize);
+static void *plan_memory(Plan *plan, const void *x, long itemsize) {
+  measure(plan, x, itemsize);
   char *memory = malloc(lay_out(plan, NULL, itemsize) + BLOCK_BYTES);
   if (!memory) return NULL;
   lay_out(plan, memory + BLOCK_BYTES - (uintptr_t)memory % BLOCK_BYTES, itemsize);
@@ -286,7 +288,7 @@ static PyObject *sweep(PyObject *self, PyObject *args) {
   Batch batch;
   int ok = read_plan(args, &views, &plan, out, &batch);
   plan.shift = plan.center ? shift : NULL;
-  if (ok && !(memory = plan_memory(&plan, batch.single ? sizeof(float) : sizeof(double)))) ok = 0, PyErr_NoMemory();
+  if (ok && !(memory = plan_memory(&plan, batch.x, batch.single ? sizeof(float) : sizeof(double)))) ok = 0, PyErr_NoMemory();
   if (ok) {
     Py_BEGIN_ALLOW_THREADS isa.sweeps[batch.single](&plan, batch.x);
     Py_END_ALLOW_THREADS
