@@ -135,7 +135,7 @@ def test_what_was_chosen_is_not_chosen_again(data, path, monkeypatch):
         stop_after(patch, 1)
         with pytest.raises(StoppedError):
             tt.TensorRegressor(**options).fit(data.X, data.y)
-    for name in ("select_rank", "select_threshold", "start"):
+    for name in ("select_rank", "threshold_and_start", "start"):
         monkeypatch.setattr(tt.estimators.base, name, None)
     again = tt.TensorRegressor(**options).fit(data.X, data.y)
     np.testing.assert_array_equal(again.cv_results_.taus, whole.cv_results_.taus)

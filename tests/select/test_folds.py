@@ -143,10 +143,10 @@ def test_one_candidate_has_an_error_in_each_fold(problem, theta):
 
 def test_candidates_are_told_as_they_are_done(problem, theta, rng):
     told = []
-    path = select_threshold(
-        problem, theta, Newton(n_iter=2), rng=rng, report=lambda *done: told.append(done)
+    trials = [Truncate(tau) for tau in np.linspace(0.5, 5, 10)]
+    cross_validate(
+        problem, theta, Newton(n_iter=2), trials, rng=rng, report=lambda *done: told.append(done)
     )
-    assert len(path.taus) == 10
     # The fourth first, then two at a time, and in the end those that are left on one side.
     assert told == [(done, 10) for done in (0, 1, 3, 5, 7, 8, 9, 10)]
 

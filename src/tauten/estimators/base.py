@@ -30,7 +30,8 @@ from ..losses import Loss
 from ..problem import Problem
 from ..registry import Registered, is_word
 from ..robust import Robustifier
-from ..select import select_rank, select_ridge, select_threshold
+from ..select import select_rank, select_ridge
+from ..select.thresholds import threshold_and_start
 from ..solver import Iteration, Result, Solver
 from ..solver.choice import settled, solver_for, worth_keeping
 from ..solver.result import Progress
@@ -125,7 +126,10 @@ class TensorModel(BaseEstimator):
         tau = getattr(problem.robust, "tau", None)
         if is_word(tau, "cv"):
             with counter(self.verbose, "thresholds", "candidate") as report:
-                stage.thresholds = select_threshold(problem, theta, solver, rng=rng, report=report)
+                stage.thresholds, theta = threshold_and_start(
+                    problem, theta, solver, rng=rng, report=report
+                )
+            theta = solver.gauge(theta)
         if self._needs_ridge(problem, theta):
             with counter(self.verbose, "ridges", "candidate") as report:
                 chosen = self._chosen(problem, stage)

@@ -16,7 +16,7 @@ from ..data.base import add_up
 from ..data.threads import BLAS
 from ..robust import Robustifier
 from ..tucker import Tucker
-from .samplewise import Kernel, per_sample
+from .samplewise import Kernel, per_sample, same_sweep
 from .seen import Line, Seen, Swept, View, total_weight, weighted
 from .system import expected_error
 
@@ -60,7 +60,7 @@ class PilotFit:
 
     def _line(self, kernel: Kernel, part: Chunk) -> Line:
         """Samples that a kernel has swept; kernels that shrink them alike share a sweep."""
-        key = _place(kernel, part)
+        key = same_sweep(kernel, part)
         if key not in self._lines:
             self._lines[key] = kernel.linearise(self._theta, part)
         return self._lines[key]
@@ -70,7 +70,7 @@ class PilotFit:
         if not self._lines or self._problem.reduce_bias or self._chunk.y.shape[0] < self.n:
             return None
         kernel = replace(self._plain, robust=robust)
-        lines = [self._lines.get(_place(kernel, part)) for part in self._parts]
+        lines = [self._lines.get(same_sweep(kernel, part)) for part in self._parts]
         known = [line for line in lines if line is not None]
         return Swept(self._theta, known) if len(known) == len(lines) else None
 
@@ -153,13 +153,6 @@ class PilotFit:
         if self.direct:
             raise ValueError("shrinking covariates needs covariates: PCA has none")
         return to_numpy(self._plain.design.norms(self._chunk))
-
-
-def _place(kernel: Kernel, part: Chunk) -> tuple[int, bytes]:
-    """Which samples a kernel sweeps, and what it shrinks them by."""
-    _, scale, share = kernel.shrink(part)
-    factors = scale if share is None else share
-    return part.start, b"" if factors is None else to_numpy(factors).tobytes()
 
 
 def _drawn(eta: Array, y: Array, size: int) -> tuple[np.ndarray, np.ndarray] | None:

@@ -340,7 +340,7 @@ def gradients(
     if len(each) == 1 and swept is not None and swept.theta is thetas[0]:
         return [_gradient_of_swept(problems[0], swept, asked[0])]
     work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta, _ in each], asked)
-    totals = _each(problems, thetas, work, curvature=any(one.curvature for one in asked))
+    totals = pass_of_each(problems, thetas, work, curvature=any(one.curvature for one in asked))
     return [
         problem.gradient_from(theta, total, one)
         for (problem, theta, one), total in zip(each, totals, strict=True)
@@ -371,7 +371,7 @@ def tensor_gradients(
         rows = zip(found, tensors, strict=True)
         return [item for (n, _, *rest), tensor in rows for item in (n, tensor, *rest)]
 
-    totals = zip(problems, thetas, _each(problems, thetas, sums), strict=True)
+    totals = zip(problems, thetas, pass_of_each(problems, thetas, sums), strict=True)
     return [problem._mean(theta, total) for problem, theta, total in totals]
 
 
@@ -386,13 +386,15 @@ def block_gradients(
         return [item for k, theta, chunk in each for item in k.block_gradient(theta, chunk)]
 
     found = []
-    for problem, theta, total in zip(problems, thetas, _each(problems, thetas, sums), strict=True):
+    for problem, theta, total in zip(
+        problems, thetas, pass_of_each(problems, thetas, sums), strict=True
+    ):
         mean, step = problem._mean(theta, total)
         found.append((theta.with_blocks(theta.split(mean)), step))
     return found
 
 
-def _each(
+def pass_of_each(
     problems: Sequence[Problem],
     thetas: Sequence[Tucker],
     sums: Callable[[list[Chunk]], Sequence[Any]],

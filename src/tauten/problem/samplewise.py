@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._array import Array, column, like, matmul, matrix_of, namespace, reshape
+from .._array import Array, column, like, matmul, matrix_of, namespace, reshape, to_numpy
 from ..data import Chunk
 from ..designs import Covariate, Direct, add_linear
 from ..jeffreys import Jeffreys, unit
@@ -281,6 +281,13 @@ def _linear_sums(Z: Array | None, bent: Array, weight: Array) -> list[Array]:
         return []
     each = namespace(weight).mean(matrix_of(weight, 1), axis=1)  # one for all of a response
     return [matmul(Z.T, matrix_of(bent, 1)), matmul((Z * column(each, 2)).T, Z)]
+
+
+def same_sweep(kernel: Kernel, part: Chunk) -> tuple[int, bytes]:
+    """Which samples a kernel sweeps, and what it shrinks them by: sweeps are equal if these are."""
+    _, scale, share = kernel.shrink(part)
+    factors = scale if share is None else share
+    return part.start, b"" if factors is None else to_numpy(factors).tobytes()
 
 
 def per_sample(sums: list[Any]) -> tuple[Array, Array, Array]:

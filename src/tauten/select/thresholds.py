@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import clone
 
 from .._progress import Count, ignore
+from ..init.base import tame
 from ..problem import Problem
+from ..problem.nearby import linear
 from ..solver import Solver
 from ..tucker import Tucker
 from .folds import cross_validate, standard_error
+from .nearby import errors_near, fit_near
+from .rough import descend
 
 QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 
@@ -37,7 +41,7 @@ def select_threshold(
     """Choose one threshold for all blocks by five-fold cross-validation.
 
     The candidates are quantiles of the pilot's gradient entries, and infinity: see
-    :func:`cross_validate`.
+    :func:`cross_validate`, and for responses that are numbers :func:`errors_near`.
 
     Parameters
     ----------
@@ -51,10 +55,32 @@ def select_threshold(
     report : callable
         Told how many candidates are done, and of how many.
     """
+    return threshold_and_start(problem, theta, solver, rng=rng, report=report)[0]
+
+
+def threshold_and_start(
+    problem: Problem,
+    theta: Tucker,
+    solver: Solver,
+    *,
+    rng: np.random.Generator,
+    report: Count = ignore,
+) -> tuple[ThresholdPath, Tucker]:
+    """:func:`select_threshold`, and a point that a fit with its threshold may begin at."""
     sizes = np.abs(np.concatenate([g.ravel() for g in problem.pilot(theta).gradients()]))
     taus = np.unique(np.quantile(sizes, QUANTILES))
     taus = np.concatenate([taus[taus > 0], [np.inf]])
     candidates = [clone(problem.robust).set_params(tau=float(tau)) for tau in taus]
-    errors = cross_validate(problem, theta, solver, candidates, rng=rng, report=report)
+    near = solver.curvature and problem.loss.residual and linear(problem)
+    if near:
+        trials = [replace(problem, robust=robust).calibrate(theta) for robust in candidates]
+        # Near a fit that outliers do not move, whatever the candidates are.
+        ((_, theta),) = descend([(tame(problem, problem.pilot(theta)), theta)])
+        theta = theta.canonical()
+        errors = errors_near(trials, theta, rng=rng, report=report)
+    else:
+        errors = cross_validate(problem, theta, solver, candidates, rng=rng, report=report)
     mean = errors.mean(axis=0)
-    return ThresholdPath(float(taus[np.argmin(mean)]), taus, mean, standard_error(errors))
+    best = int(np.argmin(mean))
+    path = ThresholdPath(float(taus[best]), taus, mean, standard_error(errors))
+    return path, fit_near(trials[best], theta) if near else theta
