@@ -130,7 +130,7 @@ def test_steps_end_when_they_are_short_beside_the_first(size):
     np.testing.assert_allclose(np.abs(left), [0.6 / 2**7, 0, 0.8 / 2**7])
 
 
-def test_steps_that_go_to_and_fro_become_shorter():
+def test_steps_that_swing_become_shorter():
     """A matrix of half the slope would send them there and back for ever."""
     left, _ = walked(2.0)
     assert np.abs(left).max() < 0.03

@@ -75,7 +75,7 @@ def _inverses(problems: Sequence[Problem], theta: Tucker) -> list[Array]:
 
     They are halfway between those of iteratively reweighted least squares, with which steps creep
     where much is cut, so that fits keep what `theta` knows of the samples left out, and the slopes
-    of the cut gradients themselves, with which they may go to and fro.
+    of the cut gradients themselves, with which they may swing.
     """
 
     def inverse(curvature: Array, correction: Array) -> Array:
