@@ -96,6 +96,7 @@ def test_tiles_of_every_size(path, rng):
         ((6, 5, 7, 9), (1, 5, 4, 2)),
         ((5, 3000), (2, 3)),
         ((40, 1000), (2, 1)),
+        ((37, 1700), (20, 3)),
     ]:
         factors = [rng.normal(size=pair) for pair in zip(shape, rank, strict=True)]
         X, core = rng.normal(size=(17, *shape)), rng.normal(size=rank)
@@ -109,9 +110,9 @@ def test_tiles_of_every_size(path, rng):
 @pytest.mark.parametrize("path", PATHS)
 def test_rows_of_every_length(path, rng, dtype):
     """The last vector of a row overlaps the one before; at large ranks rows are taken by parts."""
-    factor, core = np.ones((3, 250), dtype), np.ones((250, 1), dtype)
+    factor, core = np.ones((7, 250), dtype), np.ones((250, 1), dtype)
     for length in range(280, 640):
-        X = rng.normal(size=(5, 3, length)).astype(dtype)
+        X = rng.normal(size=(5, 7, length)).astype(dtype)
         ones = np.ones((length, 1), dtype)
         first = path.derivatives(X, [factor, ones], core)[:, 0]
         expected = X.sum(axis=(1, 2), dtype=float)

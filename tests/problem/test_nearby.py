@@ -91,6 +91,7 @@ def test_responses_must_be_numbers(sight, rng):
     problem = sight[0]
     assert linear(problem)
     assert not linear(replace(problem, reduce_bias=True))
+    assert not linear(replace(problem, ridge=0.1))
     several = Rows(problem.data.X, rng.normal(size=(40, 2)))
     assert not linear(replace(problem, data=several))
     assert not linear(replace(problem, data=Rows(None, rng.normal(size=40))))

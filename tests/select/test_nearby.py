@@ -148,7 +148,7 @@ def test_the_matrix_is_halfway_from_reweighting_to_the_slope(rng):
 
 
 def test_thresholds_are_chosen_near_one_fit_where_that_is_at_hand(rng, monkeypatch):
-    """Responses that are numbers, a loss of the residual, and steps with a matrix."""
+    """Responses that are numbers, five to a parameter, a loss of the residual, and a matrix."""
     used = []
     monkeypatch.setattr(
         thresholds, "errors_near", lambda trials, *_, **__: used.append("near") or np.eye(5, 10)
@@ -162,9 +162,10 @@ def test_thresholds_are_chosen_near_one_fit_where_that_is_at_hand(rng, monkeypat
     for loss, response, point, solver in [
         (Squared(), y, theta, Newton()),
         (Squared(), y, theta, Anderson()),
+        (Squared(), y[:14], theta, Newton()),
         (Logistic(), labels, theta, Newton()),
         (Squared(), np.stack([y, -y], axis=1), several, Newton()),
     ]:
-        given = Problem(Rows(X, response), loss, Covariate(), Truncate("cv"))
+        given = Problem(Rows(X[: len(response)], response), loss, Covariate(), Truncate("cv"))
         select_threshold(given, point, solver, rng=rng)
-    assert used == ["near", "folds", "folds", "folds"]
+    assert used == ["near", "folds", "folds", "folds", "folds"]

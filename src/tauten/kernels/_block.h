@@ -166,14 +166,15 @@ INLINE void NAME(any_width)(int lanes, int parts, int width, int cols, const Mat
 
 /* All columns from the first on of a strip. */
 INLINE void NAME(columns)(int lanes, int parts, int width, const Matrix *m, long j, long at, long first, long end) {
-  const REAL *next = m->next + j * V * (m->along ? 1 : m->rows);
-  long down = m->along ? m->ldx : width * V;
+  int fetch = !first; /* once, whatever is made of the strip */
+  const REAL *next = fetch ? m->next + j * V * (m->along ? 1 : m->rows) : m->x + at;
+  long down = fetch && !m->along ? width * V : m->ldx;
   for (long c = first, cols; c < end; c += cols) {
     cols = end - c == 4 ? 2 : end - c < 3 ? end - c : 3; /* no column alone */
     if (cols == 1) NAME(any_width)(lanes, parts, width, 1, m, j, at, c, next, down);
     if (cols == 2) NAME(any_width)(lanes, parts, width, 2, m, j, at, c, next, down);
     if (cols == 3) NAME(any_width)(lanes, parts, width, 3, m, j, at, c, next, down);
-    next = m->x + at, down = m->ldx; /* fetched once */
+    next = m->x + at, down = m->ldx;
   }
 }
 
@@ -208,7 +209,7 @@ static void NAME(first)(const Plan *plan, const REAL *x, REAL *flat) {
   const REAL *from = plan->padded ? NAME(padded)(plan, x) : x;
   REAL *g = plan->sums;
   memset(g, 0, (size_t)(mode->p * mode->gc * V) * sizeof(REAL));
-  for (long i = 0; i < mode->p; i += plan->rows) {
+  for (long i = 0; !i || i < mode->p; i += plan->rows) { /* of no rows, products are zero */
     long rows = mode->p - i < plan->rows ? mode->p - i : plan->rows, last = i + rows == mode->p;
     Matrix m = {.rows = rows, .count = plan->vectors, .back = plan->back, .last = plan->row - V, .begun = i > 0};
     m.x = from + i * plan->row, m.ldx = plan->row, m.along = plan->along;

@@ -23,8 +23,12 @@ from .seen import Line, Seen
 
 
 def linear(problem: Problem) -> bool:
-    """Whether derivatives of its predictors are at hand: of responses that are numbers."""
-    return problem.data.X is not None and problem.data.y.ndim == 1 and not problem.reduce_bias
+    """Whether derivatives of its predictors are at hand, and all that its gradient depends on.
+
+    They are of responses that are numbers; a prior or a ridge changes along a step, too.
+    """
+    plain = not problem.reduce_bias and not problem.ridge
+    return problem.data.X is not None and problem.data.y.ndim == 1 and plain
 
 
 def gradients_near(
@@ -98,7 +102,7 @@ class _Sights:
         if place not in self._lines:
             self._lines[place] = kernel.linearise(self._theta, chunk)
         line = copy(self._lines[place])
-        vars(line)["eta"] = line.eta + matmul(line.pullback.rows, step)
+        vars(line).update(eta=line.eta + matmul(line.pullback.rows, step), chunk=chunk)
         return line
 
     def see(self, kernel: Kernel, step: Array, chunk: Chunk) -> Seen:
@@ -106,4 +110,5 @@ class _Sights:
         sight = id(kernel.robust), id(step)
         if self._last is None or self._last[0] != sight:
             self._last = sight, kernel.seen(self.line(kernel, step, chunk))
+            return self._last[1]
         return self._last[1].among(chunk)

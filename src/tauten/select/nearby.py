@@ -12,10 +12,12 @@ from .._progress import Count, ignore
 from .._walks import side_by_side
 from ..problem import Gradient, Problem, tangent_system
 from ..problem.nearby import gradients_near, scores_near
+from ..solver.loop import MATRICES, batches
 from ..solver.newton import tangent_norm
 from ..tucker import Tucker
 from .folds import Error, folds, prediction_error
 
+ENOUGH = 5  # responses to a degree of freedom of A
 TOL, STEPS = 0.03, 10  # of the first step: a prediction error needs no better fit
 SHRUNK = 0.9  # times the last step: a shorter one is on its way
 
@@ -31,8 +33,10 @@ def errors_near(
     """Prediction errors (folds, trials) of problems on the same samples, all near one fit.
 
     Each fit is a step from `theta`, a fit of all samples, along which predictors are taken as
-    linear: what that neglects is of second order in what a fold moves a fit by. A step of all fits
-    is one pass and one sweep, where fits at points of their own would have one each.
+    linear: what that neglects is of second order in what a fold moves a fit by. Where samples are
+    few for the parameters that is far, the directions of `theta` know too much of the samples left
+    out, and errors come out too small: see :data:`ENOUGH`. A step of all fits is one pass and one
+    sweep, where fits at points of their own would have one each.
 
     Parameters
     ----------
@@ -82,8 +86,12 @@ def _inverses(problems: Sequence[Problem], theta: Tucker) -> list[Array]:
         system = tangent_system(theta, curvature + correction / 2)
         return namespace(system).linalg.inv(system)
 
-    found = gradients_near(problems, theta, [0 * theta.flat()] * len(problems), curvature=True)
-    return [inverse(at.curvature, at.correction) for at in found]
+    found, here = [], 0 * theta.flat()
+    for batch in batches(dict.fromkeys(range(len(problems)), 2 * here.shape[0] ** 2), MATRICES):
+        some = [problems[i] for i in batch]
+        at = gradients_near(some, theta, [here] * len(some), curvature=True)
+        found += [inverse(one.curvature, one.correction) for one in at]
+    return found
 
 
 def _steps(

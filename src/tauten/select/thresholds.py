@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from .._progress import Count, ignore
-from ..init.base import tame
+from ..init.base import responses_per_parameter, tame
 from ..problem import Problem
 from ..problem.nearby import linear
 from ..solver import Solver
 from ..tucker import Tucker
 from .folds import cross_validate, standard_error
-from .nearby import errors_near, fit_near
+from .nearby import ENOUGH, errors_near, fit_near
 from .rough import descend
 
 QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
@@ -48,30 +49,39 @@ def select_threshold(
     problem : Problem
         Its robustifier has a parameter `tau`.
     theta : Tucker
-        Start of every fold.
+        Start of every fold, or of the fit that they are near.
     solver : Solver
+        Of the folds; near one fit it says only whether its steps have a matrix.
     rng : Generator
         Draws the folds.
     report : callable
         Told how many candidates are done, and of how many.
     """
-    return threshold_and_start(problem, theta, solver, rng=rng, report=report)[0]
+    return _chosen(problem, theta, solver, rng=rng, report=report)[0]
 
 
 def threshold_and_start(
+    problem: Problem, theta: Tucker, solver: Solver, **options: Any
+) -> tuple[ThresholdPath, Tucker]:
+    """:func:`select_threshold`, and a point that a fit with its threshold may begin at."""
+    path, trial, point = _chosen(problem, theta, solver, **options)
+    return path, theta if trial is None else fit_near(trial, point)
+
+
+def _chosen(
     problem: Problem,
     theta: Tucker,
     solver: Solver,
     *,
     rng: np.random.Generator,
     report: Count = ignore,
-) -> tuple[ThresholdPath, Tucker]:
-    """:func:`select_threshold`, and a point that a fit with its threshold may begin at."""
+) -> tuple[ThresholdPath, Problem | None, Tucker]:
+    """The choice; where it was made near a fit, the problem with that threshold; and the fit."""
     sizes = np.abs(np.concatenate([g.ravel() for g in problem.pilot(theta).gradients()]))
     taus = np.unique(np.quantile(sizes, QUANTILES))
     taus = np.concatenate([taus[taus > 0], [np.inf]])
     candidates = [clone(problem.robust).set_params(tau=float(tau)) for tau in taus]
-    near = solver.curvature and problem.loss.residual and linear(problem)
+    near = _at_hand(problem, theta, solver)
     if near:
         trials = [replace(problem, robust=robust).calibrate(theta) for robust in candidates]
         # Near a fit that outliers do not move, whatever the candidates are.
@@ -83,4 +93,10 @@ def threshold_and_start(
     mean = errors.mean(axis=0)
     best = int(np.argmin(mean))
     path = ThresholdPath(float(taus[best]), taus, mean, standard_error(errors))
-    return path, fit_near(trials[best], theta) if near else theta
+    return path, trials[best] if near else None, theta
+
+
+def _at_hand(problem: Problem, theta: Tucker, solver: Solver) -> bool:
+    """Whether fits near one are as good: of residuals, by matrices, of samples enough."""
+    enough = responses_per_parameter(problem, theta.rank) >= ENOUGH
+    return enough and solver.curvature and problem.loss.residual and linear(problem)

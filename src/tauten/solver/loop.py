@@ -222,7 +222,7 @@ def _gradients(
     """Gradients at the points, as many in one pass as their matrices have room for."""
     needs = {i: solver.needs(progress[i]) for i in points}
     sizes = {i: theta.d_eff**2 if needs[i].curvature else 0 for i, theta in points.items()}
-    for batch in _batches(sizes, MATRICES):
+    for batch in batches(sizes, MATRICES):
         asked = [needs[i] for i in batch]
         with quiet():
             found = gradients(
@@ -231,7 +231,7 @@ def _gradients(
         yield from zip(batch, found, strict=True)
 
 
-def _batches(sizes: dict[int, int], room: float) -> Iterator[list[int]]:
+def batches(sizes: dict[int, int], room: float) -> Iterator[list[int]]:
     """The numbers of things of these sizes, in order, cut where they fill the room."""
     batch: list[int] = []
     filled = 0.0
