@@ -13,7 +13,7 @@ from tauten.designs import Covariate
 from tauten.losses import Squared
 from tauten.problem import Problem
 from tauten.solver import Solver
-from tauten.solver.loop import _batches, _within, stretch
+from tauten.solver.loop import batches, _within, stretch
 from tauten.solver.result import Progress
 from tauten.tucker import Tucker
 
@@ -176,10 +176,10 @@ def test_a_point_is_within_what_its_tensor_is_smaller_than(make_theta):
 
 def test_points_share_a_pass_as_far_as_their_matrices_have_room():
     sizes = {5: 10, 2: 20, 7: 30, 4: 0}
-    assert list(_batches(sizes, math.inf)) == [[5, 2, 7, 4]]
-    assert list(_batches(sizes, 60)) == [[5, 2, 7, 4]]
-    assert list(_batches(sizes, 30)) == [[5, 2], [7, 4]]
-    assert list(_batches(sizes, 1.0)) == [[5], [2], [7], [4]]
+    assert list(batches(sizes, math.inf)) == [[5, 2, 7, 4]]
+    assert list(batches(sizes, 60)) == [[5, 2, 7, 4]]
+    assert list(batches(sizes, 30)) == [[5, 2], [7, 4]]
+    assert list(batches(sizes, 1.0)) == [[5], [2], [7], [4]]
 
 
 def test_a_solver_that_needs_the_matrix_gets_it(problem):
