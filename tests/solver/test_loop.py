@@ -13,7 +13,7 @@ from tauten.designs import Covariate
 from tauten.losses import Squared
 from tauten.problem import Problem
 from tauten.solver import Solver
-from tauten.solver.loop import batches, _within, stretch
+from tauten.solver.loop import _within, batches, stretch
 from tauten.solver.result import Progress
 from tauten.tucker import Tucker
 
