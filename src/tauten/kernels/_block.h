@@ -27,7 +27,7 @@ typedef struct {
   const REAL *x;
   long ldx;
   const REAL *next;       /* what is fetched meanwhile: line by line, or along rows as x is read */
-  int along;
+  long along;
   const REAL *u;          /* rows x columns */
   long ldu;
   const REAL *w;          /* columns x count; of vectors at the first level, of numbers for all lanes behind it */
@@ -213,7 +213,7 @@ static void NAME(first)(const Plan *plan, const REAL *x, REAL *flat) {
     long rows = mode->p - i < plan->rows ? mode->p - i : plan->rows, last = i + rows == mode->p;
     Matrix m = {.rows = rows, .count = plan->vectors, .back = plan->back, .last = plan->row - V, .begun = i > 0};
     m.x = from + i * plan->row, m.ldx = plan->row, m.along = plan->along;
-    m.next = m.along ? m.x + ALONG / (long)sizeof(REAL) : last ? x + plan->skip : m.x + rows * plan->row;
+    m.next = m.along ? m.x + m.along : last ? x + plan->skip : m.x + rows * plan->row;
     m.u = (const REAL *)mode->u + i * mode->r, m.ldu = mode->r, m.w = mode->w, m.ldw = ld;
     m.z = flat, m.ldz = ld, m.g = g + i * mode->gc * V, m.ldg = mode->gc * V;
     NAME(along)(&m, mode->r, mode->gc);

@@ -16,8 +16,6 @@
 #define NEAR_BYTES 24576 /* of a strip down some rows and what is made of it, which stays in the first cache */
 #define FAR_BYTES 262144 /* of these rows, while the next ones are fetched into the second cache */
 #define AHEAD 16384      /* bytes fetched before they are needed, at least: memory answers late */
-#define LONG_ROW 12288   /* bytes of a row from which on it is fetched as it is read, ... */
-#define ALONG 1024       /* ... so many bytes ahead */
 #define ALIGNED 32       /* vectors in a row from which on it pays to take them as lines of memory lie */
 #define PRODUCTS 1       /* what is made of a matrix: see _block.h */
 #define SUMS 2
@@ -46,7 +44,7 @@ typedef struct {
   long row, vectors;    /* numbers and vectors in a row of the first level; one vector at least */
   long back;            /* numbers that its vectors begin before multiples of their length: see place */
   long rows;            /* rows of it that are taken at a time */
-  int along;            /* whether these are fetched as they are read; else those after them, in order, ... */
+  long along;           /* numbers that these are fetched ahead of, as they are read; else those after them, in order, ... */
   long skip;            /* ... and after a sample one that is so many numbers on */
   long size_flat;       /* numbers that the first level leaves of a sample */
   long size_sums;       /* vectors of the largest partial projection, and a few more */
@@ -117,12 +115,20 @@ typedef struct {
   }
 static Isa isa;
 
+/* Rows from so many bytes on are fetched as they are read, a few bytes ahead, so many of them at a time. As measured:
+   processors of Intel follow some thirty rows by themselves, and are soon late for whole samples. */
+typedef struct {
+  long row, ahead, rows;
+} Along;
+static Along along = {12288, 1024, NEAR_BYTES};
+
 static void choose_isa(void) {
   isa = WITH(base, 16);
 #ifdef MANY_ISAS
   __builtin_cpu_init();
   if (__builtin_cpu_supports("x86-64-v4")) isa = WITH(avx512, 64);
   else if (__builtin_cpu_supports("x86-64-v3")) isa = WITH(avx2, 32);
+  if (__builtin_cpu_is("intel")) along = (Along){4096, 512, 25};
 #endif
 }
 
@@ -174,8 +180,9 @@ static void measure(Plan *plan, const void *x, long itemsize) {
   plan->back = alike ? (long)((uintptr_t)x / (size_t)itemsize) % v : 0;
   plan->vectors = (plan->row + plan->back + v - 1) / v;
   long near = NEAR_BYTES / (first->gc * isa.width + 2 * LINE), far = FAR_BYTES / (plan->row * itemsize);
-  plan->along = plan->row * itemsize > LONG_ROW;
-  long most = larger(1, plan->along || near < far ? near : far), parts = larger(1, (first->p + most - 1) / most);
+  plan->along = plan->row * itemsize > along.row ? along.ahead / itemsize : 0;
+  far = plan->along ? along.rows : far;
+  long most = larger(1, near < far ? near : far), parts = larger(1, (first->p + most - 1) / most);
   plan->rows = larger(1, (first->p + parts - 1) / parts);
   plan->skip = plan->step * (AHEAD / (plan->rows * plan->row * itemsize) + 1);
   plan->size_flat = (first->r * plan->vectors + (first->p * first->gc + v - 1) / v) * v;
