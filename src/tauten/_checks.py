@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ._array import Array, is_foreign, namespace, quiet
+from ._array import Array, is_foreign, is_numpy, namespace, quiet
 from ._labels import Labels
 from .data import in_memory, lazy
 from .data.rows import WORTH_THREADS
@@ -35,6 +35,7 @@ def check_tensor(
     missing: bool = False,
     min_ndim: int = 1,
     anywhere: bool = False,
+    finite: bool = True,
     n_jobs: int | None = None,
 ) -> Array:
     """Return a finite real array of floats, without a copy where it already is one.
@@ -51,6 +52,9 @@ def check_tensor(
     anywhere : bool
         Whether an array may stay where it is: on disk, in a dask cluster (both are checked for
         finite numbers when they are read), or in another array library. Else it becomes numpy's.
+    finite : bool
+        Whether to read a numpy array for numbers that are not finite; if not, :func:`check_norms`
+        has to follow.
     n_jobs : int, optional
         Most threads that look for numbers that are not finite.
     """
@@ -61,7 +65,9 @@ def check_tensor(
         )
     array = _find(name, value, missing) if anywhere else None
     if array is None:
-        array = _as_numpy(name, in_memory(value), missing, n_jobs)
+        array = _as_numpy(name, in_memory(value))
+        if finite:
+            _check_finite(name, array, missing, n_jobs)
     if array.ndim < min_ndim:
         raise ValueError(
             f"{name} must have at least {min_ndim} axes; got shape {array.shape}. Reshape your "
@@ -91,9 +97,9 @@ def _find(name: str, value: Any, missing: bool) -> Array | None:
     return value
 
 
-def _as_numpy(name: str, value: Any, missing: bool, n_jobs: int | None) -> np.ndarray:
+def _as_numpy(name: str, value: Any) -> np.ndarray:
     with _naming(name), quiet():  # numbers may be too large for a float
-        array = check_array(
+        return check_array(
             value,
             dtype=[np.float64, np.float32],
             ensure_2d=False,
@@ -103,11 +109,27 @@ def _as_numpy(name: str, value: Any, missing: bool, n_jobs: int | None) -> np.nd
             ensure_all_finite=False,
             input_name=name,
         )
+
+
+def _check_finite(name: str, array: np.ndarray, missing: bool, n_jobs: int | None) -> None:
     with quiet():  # infinities of both signs make it warn before it finds them
-        if not _finite_sums(array, n_jobs):
-            with _naming(name):
-                assert_all_finite(array, allow_nan=missing, input_name=name)
-    return array
+        finite = _finite_sums(array, n_jobs)
+    if not finite:
+        _assert_finite(name, array, missing)
+
+
+def _assert_finite(name: str, array: np.ndarray, missing: bool = False) -> None:
+    with _naming(name), quiet():
+        assert_all_finite(array, allow_nan=missing, input_name=name)
+
+
+def check_norms(name: str, array: Array, norms: Array | None) -> None:
+    """Raise unless a numpy array is finite, as it is where the norms of its samples are.
+
+    Where these are not known, and in other libraries, it is checked elsewhere.
+    """
+    if is_numpy(array) and norms is not None and not np.isfinite(norms).all():
+        _assert_finite(name, array)  # its entries may be finite all the same, if they are huge
 
 
 @contextmanager

@@ -277,6 +277,27 @@ def test_norms_of_centred_samples(rng):
     assert chunk.norms(None, norms) is not found
 
 
+def test_norms_of_all_samples_are_known_to_every_chunk(many, rng):
+    X, center = rng.normal(size=(50, 6, 7)), rng.normal(size=(6, 7))
+    rows, asked = Rows(X, np.zeros(50), chunk=11, threads=2), []
+    whole = rows.norms(center, norms)
+    np.testing.assert_allclose(whole, np.sqrt(((X - center) ** 2).sum(axis=(1, 2))), rtol=1e-12)
+
+    def anew(X, center):
+        asked.append(len(X))
+        return norms(X, center)
+
+    picked = np.array([3, 1])
+    for data in (rows, rows.reweight(np.ones(50))):
+        found = data.map_rows(lambda chunk: chunk.norms(center, anew))
+        np.testing.assert_array_equal(found, whole)
+        np.testing.assert_array_equal(data.sample(10).norms(center, anew), whole[::5])
+        np.testing.assert_array_equal(data.take(picked).norms(center, anew), whole[picked])
+    assert not asked
+    assert rows.map_rows(lambda chunk: chunk.norms(None, anew)) is not None
+    assert sum(asked) == 50  # around another centre
+
+
 @pytest.mark.parametrize(("n", "kept"), [(7, 7), (10, 10), (11, 6), (20, 10), (21, 7), (95, 10)])
 def test_thinned_samples_are_evenly_spread(rng, n, kept):
     X, Z, weight = rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), rng.uniform(size=n)

@@ -21,6 +21,33 @@ def test_data(model, kind):
         fit(model, data)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}])
+def test_one_entry_of_a_sample_that_no_centre_is_taken_from(value, options):
+    """X is looked at as its norms are taken, around a centre of some of the samples."""
+    many = np.tile(X, (20, 1, 1))
+    many[-2, 1, 1] = value
+    with pytest.raises(ValueError, match=r"^X must be an array of numbers: .*(NaN|infinity)"):
+        TensorRegressor(1, **options).fit(many, np.tile(Y, 20))
+
+
+def test_covariates_in_memory_with_responses_on_disk(tmp_path):
+    """Their norms are not taken beforehand, and there is no file to look into."""
+    y = np.tile(Y, (3, 1)).T.copy()
+    np.save(tmp_path / "y.npy", y)
+    stored = np.load(tmp_path / "y.npy", mmap_mode="r")
+    model = TensorRegressor(1, memory=2000)
+    with pytest.raises(ValueError, match=r"^X must be an array of numbers: .*NaN"):
+        model.fit(changed(X, np.nan), stored)
+    assert model.fit(X, stored).coef_.shape == (*X.shape[1:], 3)
+
+
+def test_huge_entries_whose_squares_are_not_numbers_are_no_error():
+    wild = X.copy()
+    wild[7, 0, 0] = 1e200
+    assert np.isfinite(TensorRegressor(1).fit(wild, Y).coef_).all()
+
+
 @pytest.mark.parametrize("model", ["regressor", "classifier"])
 def test_no_samples(model):
     y = (Y if model == "regressor" else LABELS)[:0]

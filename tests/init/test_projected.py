@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -96,10 +97,11 @@ def test_a_whole_step_is_along_the_whole_gradient(rng):
     scale = np.minimum(1, tamed.omega_ / np.linalg.norm(X.reshape(200, -1), axis=1))
     residuals = scale * (np.tensordot(X, begun.full(), 3) - y)
     gradient = np.tensordot(scale * np.clip(residuals, -tamed.nu_, tamed.nu_), X, 1) / 200
-    low = hooi(gradient, rank, n_iter=5).full()
+    near = partial(hooi, rank=rank, n_iter=5, tol=1e-3)
+    low = near(gradient).full()
     weight = scale**2 * np.minimum(1, tamed.nu_ / np.abs(residuals))
     length = np.sum(low**2) / np.mean(weight * np.tensordot(X, low, 3) ** 2)
-    expected = hooi(begun.full() - length * gradient, rank, n_iter=5).full()
+    expected = near(begun.full() - length * gradient).full()
     (found,) = ihts([problem], [rank], n_iter=1, thetas=[begun], whole=True)
     np.testing.assert_allclose(found.full(), expected, atol=1e-10)
 

@@ -97,6 +97,10 @@ def test_tiles_of_every_size(path, rng):
         ((5, 3000), (2, 3)),
         ((40, 1000), (2, 1)),
         ((37, 1700), (20, 3)),
+        ((7, 9, 4), (6, 1, 1)),
+        ((10, 70), (9, 2)),
+        ((12, 40), (1, 7)),
+        ((55, 300), (5, 4)),
     ]:
         factors = [rng.normal(size=pair) for pair in zip(shape, rank, strict=True)]
         X, core = rng.normal(size=(17, *shape)), rng.normal(size=rank)

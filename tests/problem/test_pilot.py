@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import math
+
 import numpy as np
 import pytest
 
@@ -9,8 +12,11 @@ from tauten.data import Rows, rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Loss, Squared
 from tauten.problem import Problem, pilot
+from tauten.problem.samplewise import Kernel
 from tauten.robust import Robustifier, Shrink, Truncate, thresholds
 from tauten.tucker import Tucker
+
+problem_module = importlib.import_module("tauten.problem.problem")
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.5])
@@ -40,6 +46,29 @@ def test_a_pilot_tells_robustifiers_apart_that_shrink_otherwise(make_theta, rng,
     assert risks == [problem.pilot(theta).risks([r])[0] for r in robust]
     monkeypatch.setattr(pilot, "SMALL", 0)  # matrices too large to hold those of all of them
     assert risks == problem.pilot(theta).risks(robust)
+
+
+@pytest.mark.parametrize(("n", "telling"), [(90, 90), (400, 200), (300, 200), (2500, 179)])
+def test_a_rough_pilot_estimates_errors_from_fewer_samples(
+    make_theta, rng, n, telling, monkeypatch
+):
+    """All there are, up to 400 here, are swept for the next step all the same."""
+    monkeypatch.setattr(pilot, "PART_SIZE", 100)
+    monkeypatch.setattr(problem_module, "PILOT_SIZE", 400)
+    theta, X = make_theta((4, 3), (2, 2)).canonical(), rng.normal(size=(n, 4, 3))
+    problem = Problem(Rows(X, rng.normal(size=n)), Squared(), Covariate(), Truncate("auto"))
+    looked_at, scatter = [], Kernel.scatter
+
+    def counted(kernel, seen):
+        looked_at.append(len(seen.line.y))
+        return scatter(kernel, seen)
+
+    monkeypatch.setattr(Kernel, "scatter", counted)
+    swept = problem.calibrate(theta, rough=True).swept
+    candidates = len(looked_at) / math.ceil(telling / 100)
+    assert sum(looked_at) == candidates * telling
+    assert 2 <= candidates <= 3
+    assert (swept is not None) is (n <= 400)
 
 
 @pytest.mark.parametrize("robust", ["none", "truncate:tau=0.5", "shrink:omega=3.0"])
@@ -175,12 +204,13 @@ def test_curvature_along_a_full_tensor_of_shrunk_samples(make_theta, rng, loss):
 
 @pytest.mark.parametrize(
     ("n", "shape", "step"),
-    [(1500, (4, 3), 2), (900, (4, 3), 1), (1500, (40, 44), 1)],
+    [(2600, (4, 3), 4), (900, (4, 3), 1), (2600, (60, 55), 2)],
     ids=["many", "few", "few to a parameter"],
 )
-def test_a_rough_choice_looks_at_every_other_of_many_samples_and_of_the_candidates(
+def test_a_rough_choice_looks_at_fewer_of_many_samples_and_at_every_other_candidate(
     make_theta, rng, monkeypatch, *, n, shape, step
 ):
+    """Others look at 1,300 of 2,600."""
     theta = make_theta(shape, (3, 3))
     X, y = rng.normal(size=(n, *shape)), rng.standard_t(1.5, size=n)
 
@@ -188,9 +218,9 @@ def test_a_rough_choice_looks_at_every_other_of_many_samples_and_of_the_candidat
         problem = Problem(Rows(X[::every], y[::every]), Squared(), Covariate(), Truncate())
         return theta.with_blocks(problem.calibrate(theta, **options).robust.tau_).flat()
 
-    rough, close, half = chosen(1, rough=True), chosen(1), chosen(2)
-    assert not np.allclose(close, half)
+    rough, close = chosen(1, rough=True), chosen(1)
     monkeypatch.setattr(thresholds, "FACTORS", (4.0, 16.0, 100.0))
     np.testing.assert_allclose(rough, chosen(step), rtol=1e-9)
+    assert not np.allclose(rough, chosen(2 if step == 4 else 4))
     if step == 1 and n == 900:
         assert not np.allclose(rough, close)  # which are eight standard deviations

@@ -15,6 +15,7 @@ from .threads import BLAS
 
 FEW = 2**20  # bytes of samples that are taken at a time
 SAMPLE_SHARE = 4  # a quarter of the memory is for the samples that start and thresholds look at
+Find = Callable[[Array, Array | None], Array]  # from covariates and a centre to norms
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Chunk:
         kept = [(center, norms[rows]) for center, norms in self.kept]
         return Chunk(X, y, Z, weight, self.start + (rows.start or 0), kept)
 
-    def norms(self, center: Array | None, find: Callable[[Array, Array | None], Array]) -> Array:
+    def norms(self, center: Array | None, find: Find) -> Array:
         """Norms of the covariates ``X_i - center``: found once for a centre, then kept."""
         for known, norms in self.kept:
             if known is center or _same(known, center):
@@ -179,6 +180,10 @@ class Samples:
     @property
     def all(self) -> Chunk | None:
         """All samples as one chunk, where they are in memory, as they are; else None."""
+        return None
+
+    def norms(self, center: Array | None, find: Find) -> Array | None:
+        """Norms of all covariates ``X_i - center``, kept for all chunks; None if not in memory."""
         return None
 
     def each(self, name: str, fn: Callable[[Array], Any]) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._array import Array, is_numpy, namespace, take
-from .base import Chunk, Samples, add_up
+from .base import Chunk, Find, Samples, add_up
 from .memory import keep_memory
 from .threads import Team
 
@@ -70,6 +70,7 @@ class Rows(Samples):
         self.threads = Team.of(threads)
         self.start = start
         self._kept: Kept = {} if kept is None else kept
+        self._norms: list[tuple[Array | None, Array]] = []  # of all samples, by centre
 
     @property
     def reference(self) -> Array:
@@ -120,7 +121,11 @@ class Rows(Samples):
     def _chunks(self, starts: range) -> Iterator[Chunk]:
         for start in starts:
             rows, first = slice(start, min(start + starts.step, self.n)), self.start + start
-            yield self._chunk(rows, first, self._kept.setdefault((first, starts.step), []))
+            known = self._known(rows)
+            yield self._chunk(rows, first, self._kept.setdefault((first, starts.step), known))
+
+    def _known(self, rows: slice | np.ndarray) -> list[tuple[Array | None, Array]]:
+        return [(center, take(norms, rows)) for center, norms in self._norms]
 
     def _threads(self, rows: int) -> int:
         """How many threads a pass in chunks of so many is worth: no more than there are chunks."""
@@ -170,12 +175,20 @@ class Rows(Samples):
             start=self.start,
             kept=self._kept,
         )
-        rows.reads, rows._looked_at = self.reads, self._looked_at
+        rows.reads, rows._looked_at, rows._norms = self.reads, self._looked_at, self._norms
         return rows
+
+    def norms(self, center: Array | None, find: Find) -> Array:
+        """See :meth:`Samples.norms`."""
+        parts = self.all.parts(self.chunk_rows())
+        found = self.spread(lambda part: part.norms(center, find), parts)
+        norms = namespace(*found).concat(found, axis=0)
+        self._norms.append((center, norms))
+        return norms
 
     def take(self, rows: slice | np.ndarray) -> Chunk:
         """Return some samples, by their place among these."""
-        return self._chunk(rows, self.start)
+        return self._chunk(rows, self.start, self._known(rows))
 
     def _chunk(self, rows: slice | np.ndarray, start: int, kept: list[Any] | None = None) -> Chunk:
         X, y, Z, weight = (

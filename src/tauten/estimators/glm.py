@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._array import Array, is_foreign, like, matrix_of, take, to_numpy
+from .._array import Array, is_foreign, is_numpy, like, matrix_of, quiet, take, to_numpy
 from .._checks import (
     check_covariates,
+    check_norms,
     check_same_length,
     check_samples,
     check_tensor,
@@ -65,8 +66,14 @@ class TensorGLM(TensorModel):
         self.n_jobs = n_jobs
 
     def _fit(self, X: Any, y: np.ndarray, loss: Loss, covariates: Any, weight: Any) -> Self:
-        samples = check_tensor("X", X, min_ndim=2, anywhere=True, n_jobs=self.n_jobs)
+        late = is_numpy(y)  # in memory, as X is then: see below
+        samples = check_tensor(
+            "X", X, min_ndim=2, anywhere=True, finite=not late, n_jobs=self.n_jobs
+        )
         problem = self._problem(samples, y, loss, covariates, weight)
+        if late:  # starts need the norms: nothing is read for this
+            with problem.data.at_work(), quiet():
+                check_norms("X", samples, problem.design.norms(problem.data))
         result = self._solve(problem, stacklevel=4)
         self.sample_shape_ = tuple(samples.shape[1:])
         with problem.data.at_work():  # nothing is left spinning, in the way of what comes next

@@ -17,7 +17,9 @@ from ..tucker import Tucker, hooi, hosvd, multi_mode_dot
 from .base import tame, with_linear, zero
 
 Sight = tuple[Problem, Tucker, int]  # a problem as a start sees it, from where, in which step
-CUTS = 5  # rounds of alternating least squares that a tensor is cut to its ranks in
+# Rounds of alternating least squares that a tensor is cut to its ranks in, and how much more of it
+# the last one must have found, relatively, for another.
+CUTS, WORTH = 5, 1e-3
 START_SIZE = 250  # samples that residual scale and length of a step are taken from, good to 7%
 
 
@@ -90,7 +92,8 @@ def _walk(
     With `whole`, of the full tensor always, and steps are along all of it: a component that the
     first step took for noise is found in a few more, where tangent steps would creep past it.
     """
-    cut = partial(hooi, n_iter=CUTS) if whole else hosvd
+    near = partial(hooi, n_iter=CUTS, tol=WORTH)
+    cut = near if whole else hosvd
     first = 0 if theta is None else 1
     theta = with_linear(problem, zero(problem, rank)) if theta is None else theta
     samples = problem.data.sample(PILOT_SIZE).thin(START_SIZE)
@@ -100,7 +103,7 @@ def _walk(
         gradient, linear = yield tamed, theta, t
         # No direction is tangent to zero: there it is the whole gradient.
         tangential = t > 0 and not whole
-        lead = tangent(theta, gradient) if tangential else hooi(gradient, rank, n_iter=CUTS).full()
+        lead = tangent(theta, gradient) if tangential else near(gradient, rank).full()
         size = float(namespace(lead).sum(lead**2))
         curvature = pilot.tensor_curvature(tamed.robust, lead)
         if not curvature > 0:

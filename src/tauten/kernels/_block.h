@@ -112,10 +112,10 @@ INLINE void NAME(strip)(int lanes, int parts, int width, int cols, const Matrix 
                         const REAL *next, long down) {
   const REAL *x = m->x + at, *w = m->w + c * m->ldw + (lanes ? j : j * V), *u = m->u + c;
   REAL *z = m->z + c * m->ldz + j * V, *g = m->g + c * V;
-  vec zs[8][3], ws[8][3], xs[8];
+  vec zs[8][5], ws[8][5], xs[8];
 #pragma GCC unroll 8
   for (int v = 0; v < width; v++)
-#pragma GCC unroll 3
+#pragma GCC unroll 5
     for (int k = 0; k < cols; k++) {
       if (parts & PRODUCTS) zs[v][k] = m->begun ? *(vec *)(z + k * m->ldz + v * V) : (vec){0};
       if (parts & SUMS) ws[v][k] = lanes ? w[k * m->ldw + v] - (vec){0} : *(const vec *)(w + k * m->ldw + v * V);
@@ -128,7 +128,7 @@ INLINE void NAME(strip)(int lanes, int parts, int width, int cols, const Matrix 
       KEEP(xs[v]);
       if (!lanes && v * VBYTES % LINE == 0) __builtin_prefetch(next + v * V);
     }
-#pragma GCC unroll 3
+#pragma GCC unroll 5
     for (int k = 0; k < cols; k++) {
       if (parts & PRODUCTS) {
         vec uk = u[k] - (vec){0};
@@ -145,13 +145,26 @@ INLINE void NAME(strip)(int lanes, int parts, int width, int cols, const Matrix 
   }
 #pragma GCC unroll 8
   for (int v = 0; v < width; v++)
-#pragma GCC unroll 3
+#pragma GCC unroll 5
     for (int k = 0; k < cols; k++)
       if (parts & PRODUCTS) *(vec *)(z + k * m->ldz + v * V) = zs[v][k];
 }
 
-/* Vectors of a strip with so many columns: no more than registers hold, of z, w and x. */
-#define WIDEST(cols) (MANY_REGISTERS ? (cols == 1 ? 8 : 4) : cols == 1 ? 4 : 2)
+/* Columns that are made of a strip at a time, and its vectors with so many of them: no more than registers hold, of z,
+   w and x. */
+#define MOST_AT_ONCE(lanes) (MANY_REGISTERS && !lanes ? 5 : 3)
+#define WIDEST(cols) (MANY_REGISTERS ? (cols < 2 ? 8 : cols < 4 ? 4 : 2) : cols < 2 ? 4 : 2)
+
+/* How many of so many columns are made at a time: about as many each time, so that none is alone. */
+INLINE long NAME(at_once)(int lanes, long columns) {
+  long times = (columns + MOST_AT_ONCE(lanes) - 1) / MOST_AT_ONCE(lanes);
+  return times > 1 ? (columns + times - 1) / times : columns;
+}
+
+INLINE long NAME(narrower)(int lanes, long columns, long width) {
+  long cols = NAME(at_once)(lanes, columns), most = WIDEST(cols);
+  return width < most ? width : most;
+}
 
 /* The same, where its width is not known to the compiler. */
 INLINE void NAME(any_width)(int lanes, int parts, int width, int cols, const Matrix *m, long j, long at, long c,
@@ -170,17 +183,20 @@ INLINE void NAME(columns)(int lanes, int parts, int width, const Matrix *m, long
   const REAL *next = fetch ? m->next + j * V * (m->along ? 1 : m->rows) : m->x + at;
   long down = fetch && !m->along ? width * V : m->ldx;
   for (long c = first, cols; c < end; c += cols) {
-    cols = end - c == 4 ? 2 : end - c < 3 ? end - c : 3; /* no column alone */
-    if (cols == 1) NAME(any_width)(lanes, parts, width, 1, m, j, at, c, next, down);
-    if (cols == 2) NAME(any_width)(lanes, parts, width, 2, m, j, at, c, next, down);
-    if (cols == 3) NAME(any_width)(lanes, parts, width, 3, m, j, at, c, next, down);
+    cols = NAME(at_once)(lanes, end - c);
+#define COLUMNS(count)                                      \
+  if (count <= MOST_AT_ONCE(lanes) && cols == count)        \
+    NAME(any_width)(lanes, parts, width, count, m, j, at, c, next, down);
+    COLUMNS(1) COLUMNS(2) COLUMNS(3) COLUMNS(4) COLUMNS(5)
+#undef COLUMNS
     next = m->x + at, down = m->ldx;
   }
 }
 
 /* What is made of a matrix: products with zc columns, sums with gc weights, most of them together. */
 INLINE void NAME(both)(int lanes, const Matrix *m, long zc, long gc) {
-  long common = zc < gc ? zc : gc, most = zc == 1 && gc == 1 ? WIDEST(1) : WIDEST(3);
+  long common = zc < gc ? zc : gc, most = NAME(narrower)(lanes, common, WIDEST(1));
+  most = NAME(narrower)(lanes, zc + gc - 2 * common, most); /* those that are only products, or only sums */
   long whole = m->count - (m->count * V - m->back > m->last + V); /* without the last one, if it overlaps */
   for (long j = 0, width; j < m->count; j += width) {
     long at = NAME(place)(j, m->back, m->last), left = j < whole ? whole - j : 1;
@@ -393,3 +409,4 @@ static void NAME(squares)(const Batch *batch, const void *center, void *out) {
 #undef Matrix
 #undef Block
 #undef WIDEST
+#undef MOST_AT_ONCE

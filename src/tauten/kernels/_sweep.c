@@ -128,7 +128,7 @@ static void choose_isa(void) {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("x86-64-v4")) isa = WITH(avx512, 64);
   else if (__builtin_cpu_supports("x86-64-v3")) isa = WITH(avx2, 32);
-  if (__builtin_cpu_is("intel")) along = (Along){4096, 512, 25};
+  if (__builtin_cpu_is("intel")) along = (Along){2048, 512, 25};
 #endif
 }
 

@@ -107,18 +107,30 @@ def sandwich(
     scales = entry_scales(telling)
     pairs = zip(gradients, scales, strict=True)
     largest = max(float(np.max(np.abs(g) / s, initial=0.0)) for g, s in pairs)
-    factors = ROUGH if pilot.rough else FACTORS
-    # Of those that cut nothing one is enough: the others are the same.
-    tried = [c for below, c in itertools.pairwise((0.0, *factors)) if not below > largest]
 
     def risks(some: Sequence[float]) -> list[float]:
         return canonical.risks([make([c * s for s in scales]) for c in some])
 
-    found = risks(tried) if pilot.rough else as_needed(risks, tried)
-    found += [found[-1]] * (len(factors) - len(tried))
-    factor = gentlest(factors, found, SLACK)
+    factor = _factor(risks, largest, rough=pilot.rough)
     own = scales if canonical is pilot else entry_scales(pilot.gradients(bend))
     return [factor * s for s in own]
+
+
+def _factor(
+    risks: Callable[[Sequence[float]], list[float]], largest: float, *, rough: bool
+) -> float:
+    """The gentlest factor whose estimated error is about the least.
+
+    `largest` is the largest entry, in standard deviations.
+    """
+    factors = ROUGH if rough else FACTORS
+    # Of those that cut nothing one is enough: the others are the same.
+    tried = [c for below, c in itertools.pairwise((0.0, *factors)) if not below > largest]
+    if len(tried) == 1:
+        return factors[-1]
+    found = as_needed(risks, tried)
+    found += [found[-1]] * (len(factors) - len(tried))
+    return float(gentlest(factors, found, SLACK))
 
 
 def _undecided(scores: Any) -> Any:
