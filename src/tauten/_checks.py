@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ._array import Array, is_foreign, is_numpy, namespace, quiet
+from ._array import Array, is_foreign, namespace, quiet
 from ._labels import Labels
 from .data import in_memory, lazy
 from .data.rows import WORTH_THREADS
@@ -123,12 +123,9 @@ def _assert_finite(name: str, array: np.ndarray, missing: bool = False) -> None:
         assert_all_finite(array, allow_nan=missing, input_name=name)
 
 
-def check_norms(name: str, array: Array, norms: Array | None) -> None:
-    """Raise unless a numpy array is finite, as it is where the norms of its samples are.
-
-    Where these are not known, and in other libraries, it is checked elsewhere.
-    """
-    if is_numpy(array) and norms is not None and not np.isfinite(norms).all():
+def check_norms(name: str, array: np.ndarray, norms: np.ndarray) -> None:
+    """Raise unless an array is finite, as it is where the norms of its samples are."""
+    if not np.isfinite(norms).all():
         _assert_finite(name, array)  # its entries may be finite all the same, if they are huge
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -174,9 +174,13 @@ class Covariate:
         hbar, eta = _predict(theta, xbar, Z)
         return eta, TensorPullback(theta, None, xbar, xparts, hbar, Z)
 
-    def norms(self, samples: Chunk | Samples) -> Any:
-        """Norms of the centred covariates, kept with the samples; None of all, if not in memory."""
-        return samples.norms(self.center, norms)
+    def norms(self, chunk: Chunk) -> Array:
+        """Norms of the centred covariates, kept with the samples."""
+        return chunk.norms(self.center, norms)
+
+    def norms_of_all(self, data: Samples) -> Array:
+        """The same of all samples."""
+        return data.norms(self.center, norms)
 
     def inner(self, tensor: Array, X: Array, scale: Array | None = None) -> Array:
         """``<A, X_i>`` for a full tensor A."""

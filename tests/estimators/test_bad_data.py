@@ -31,6 +31,14 @@ def test_one_entry_of_a_sample_that_no_centre_is_taken_from(value, options):
         TensorRegressor(1, **options).fit(many, np.tile(Y, 20))
 
 
+def test_infinities_of_both_signs_in_the_middle_of_a_column():
+    """Their median is no number, which is no reason for a warning."""
+    halves = X[:40].copy()
+    halves[:20, 1, 1], halves[20:, 1, 1] = np.inf, -np.inf
+    with pytest.raises(ValueError, match=r"^X must be an array of numbers: .*infinity"):
+        TensorRegressor(1).fit(halves, Y[:40])
+
+
 def test_covariates_in_memory_with_responses_on_disk(tmp_path):
     """Their norms are not taken beforehand, and there is no file to look into."""
     y = np.tile(Y, (3, 1)).T.copy()

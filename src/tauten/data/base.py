@@ -182,9 +182,9 @@ class Samples:
         """All samples as one chunk, where they are in memory, as they are; else None."""
         return None
 
-    def norms(self, center: Array | None, find: Find) -> Array | None:
-        """Norms of all covariates ``X_i - center``, kept for all chunks; None if not in memory."""
-        return None
+    def norms(self, center: Array | None, find: Find) -> Array:
+        """Norms of all covariates ``X_i - center``, in one pass."""
+        return self.map_rows(lambda chunk: chunk.norms(center, find))
 
     def each(self, name: str, fn: Callable[[Array], Any]) -> list[Any]:
         """Apply `fn` to ``y`` or ``Z`` alone, part by part: X is not read."""

@@ -179,11 +179,11 @@ class Rows(Samples):
         return rows
 
     def norms(self, center: Array | None, find: Find) -> Array:
-        """See :meth:`Samples.norms`."""
-        parts = self.all.parts(self.chunk_rows())
-        found = self.spread(lambda part: part.norms(center, find), parts)
-        norms = namespace(*found).concat(found, axis=0)
+        """Norms of all covariates ``X_i - center``, in one pass; all chunks to come know them."""
+        norms = super().norms(center, find)
         self._norms.append((center, norms))
+        for rows, chunk in self._looked_at.items():
+            chunk.kept.append((center, norms[:: rows.step]))
         return norms
 
     def take(self, rows: slice | np.ndarray) -> Chunk:

@@ -66,14 +66,14 @@ class TensorGLM(TensorModel):
         self.n_jobs = n_jobs
 
     def _fit(self, X: Any, y: np.ndarray, loss: Loss, covariates: Any, weight: Any) -> Self:
-        late = is_numpy(y)  # in memory, as X is then: see below
+        late = is_numpy(y)  # in memory, as X is then: its norms tell, which starts need anyway
         samples = check_tensor(
             "X", X, min_ndim=2, anywhere=True, finite=not late, n_jobs=self.n_jobs
         )
         problem = self._problem(samples, y, loss, covariates, weight)
-        if late:  # starts need the norms: nothing is read for this
+        if late and is_numpy(samples):
             with problem.data.at_work(), quiet():
-                check_norms("X", samples, problem.design.norms(problem.data))
+                check_norms("X", samples, problem.design.norms_of_all(problem.data))
         result = self._solve(problem, stacklevel=4)
         self.sample_shape_ = tuple(samples.shape[1:])
         with problem.data.at_work():  # nothing is left spinning, in the way of what comes next
@@ -87,7 +87,8 @@ class TensorGLM(TensorModel):
         weight = check_weight(weight, X.shape[0])
         data = self._gather(X, y, Z, weight, intercept=self.fit_intercept)
         data.each("y", loss.check)
-        center = _center(data) if self.fit_intercept else None
+        with quiet():  # X may not have been looked at for infinities
+            center = _center(data) if self.fit_intercept else None
         return Problem(data, loss, Covariate(center), Robustifier.get(self.robust))
 
     def confidence_intervals(

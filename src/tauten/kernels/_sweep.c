@@ -6,6 +6,7 @@
 #define Py_LIMITED_API 0x030b0000 /* one build for every Python from 3.11 on */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ typedef struct {
   long row, vectors;    /* numbers and vectors in a row of the first level; one vector at least */
   long back;            /* numbers that its vectors begin before multiples of their length: see place */
   long rows;            /* rows of it that are taken at a time */
-  long along;           /* numbers that these are fetched ahead of, as they are read; else those after them, in order, ... */
+  long along;           /* how far ahead they are fetched as they are read; if zero, those after them, in order, ... */
   long skip;            /* ... and after a sample one that is so many numbers on */
   long size_flat;       /* numbers that the first level leaves of a sample */
   long size_sums;       /* vectors of the largest partial projection, and a few more */
@@ -115,12 +116,12 @@ typedef struct {
   }
 static Isa isa;
 
-/* Rows from so many bytes on are fetched as they are read, a few bytes ahead, so many of them at a time. As measured:
-   processors of Intel follow some thirty rows by themselves, and are soon late for whole samples. */
+/* Longer rows are fetched as they are read, so many bytes ahead, so many rows at a time. As measured: processors of
+   Intel follow some thirty rows by themselves, and whole samples that are fetched in order come late. */
 typedef struct {
-  long row, ahead, rows;
-} Along;
-static Along along = {12288, 1024, NEAR_BYTES};
+  long bytes, ahead, rows;
+} Long;
+static Long long_rows = {12288, 1024, LONG_MAX};
 
 static void choose_isa(void) {
   isa = WITH(base, 16);
@@ -128,7 +129,7 @@ static void choose_isa(void) {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("x86-64-v4")) isa = WITH(avx512, 64);
   else if (__builtin_cpu_supports("x86-64-v3")) isa = WITH(avx2, 32);
-  if (__builtin_cpu_is("intel")) along = (Along){2048, 512, 25};
+  if (__builtin_cpu_is("intel")) long_rows = (Long){2048, 512, 25};
 #endif
 }
 
@@ -180,9 +181,9 @@ static void measure(Plan *plan, const void *x, long itemsize) {
   plan->back = alike ? (long)((uintptr_t)x / (size_t)itemsize) % v : 0;
   plan->vectors = (plan->row + plan->back + v - 1) / v;
   long near = NEAR_BYTES / (first->gc * isa.width + 2 * LINE), far = FAR_BYTES / (plan->row * itemsize);
-  plan->along = plan->row * itemsize > along.row ? along.ahead / itemsize : 0;
-  far = plan->along ? along.rows : far;
-  long most = larger(1, near < far ? near : far), parts = larger(1, (first->p + most - 1) / most);
+  plan->along = plan->row * itemsize > long_rows.bytes ? long_rows.ahead / itemsize : 0;
+  long fetched = plan->along ? long_rows.rows : far;
+  long most = larger(1, near < fetched ? near : fetched), parts = larger(1, (first->p + most - 1) / most);
   plan->rows = larger(1, (first->p + parts - 1) / parts);
   plan->skip = plan->step * (AHEAD / (plan->rows * plan->row * itemsize) + 1);
   plan->size_flat = (first->r * plan->vectors + (first->p * first->gc + v - 1) / v) * v;

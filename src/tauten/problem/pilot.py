@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 PILOT_SIZE = 2000  # samples that thresholds are chosen from; their quantiles are then good to 2%
 PART_SIZE = 500  # of them at a time: gradients of a few hundred parameters are then in cache
-ROUGH_PARTS = 2  # that tell thresholds roughly, if they have so many samples to a parameter:
-ROUGHLY_ENOUGH = 3
 SMALL = 500  # parameters whose matrices may be held for several thresholds at once
 ROUNDING = 1e-10
 HARDLY_MORE = 1.5  # times as many responses as are wanted: then all of them are taken
@@ -36,8 +34,7 @@ class PilotFit:
     """Some samples as seen from a point: what :meth:`Robustifier.calibrate` looks at.
 
     `sweep` says that gradients will be asked for: predictors then come of the same sweep. `rough`
-    says that a better choice will follow: fewer samples then do, if they are many. Where these are
-    all there are, errors alone are estimated from fewer: the next step needs the others' sweep.
+    says that a better choice will follow.
     """
 
     def __init__(
@@ -54,22 +51,12 @@ class PilotFit:
         self.direct = problem.data.X is None
         self._problem = problem
         self._plain = replace(problem, robust=Robustifier()).kernel
-        enough = ROUGH_PARTS * PART_SIZE
-        self._thrifty = rough and enough >= ROUGHLY_ENOUGH * theta.d_eff
-        if self._thrifty and samples.y.shape[0] < self.n:
-            samples = samples.thin(enough)
         self._chunk, self._theta, self._sweep = samples, theta, sweep
         self._lines: dict[tuple[int, bytes], Line] = {}
 
     @lazy
     def _parts(self) -> list[Chunk]:
         return self._chunk.parts(PART_SIZE)
-
-    @lazy
-    def _telling(self) -> list[Chunk]:
-        """Parts that errors are estimated from."""
-        step = math.ceil(len(self._parts) / ROUGH_PARTS) if self._thrifty else 1
-        return self._parts[::step]
 
     def _line(self, kernel: Kernel, part: Chunk) -> Line:
         """Samples that a kernel has swept; kernels that shrink them alike share a sweep."""
@@ -87,12 +74,10 @@ class PilotFit:
         known = [line for line in lines if line is not None]
         return Swept(self._theta, known) if len(known) == len(lines) else None
 
-    def _spread(
-        self, kernel: Kernel, fn: Callable[[Seen], Any], parts: Sequence[Chunk]
-    ) -> list[Any]:
-        """What a function finds in each of some parts of the samples, as a kernel sees it."""
+    def _spread(self, kernel: Kernel, fn: Callable[[Seen], Any]) -> list[Any]:
+        """What a function finds in each part of the samples, as a kernel sees it."""
         data = self._problem.data
-        return data.spread(lambda part: fn(kernel.seen(self._line(kernel, part))), parts)
+        return data.spread(lambda part: fn(kernel.seen(self._line(kernel, part))), self._parts)
 
     @lazy
     def _eta(self) -> Array:
@@ -125,7 +110,7 @@ class PilotFit:
         def flat(seen: Seen) -> np.ndarray:
             return to_numpy(seen.raw if bend is None else seen.line.pullback.flat(bend(seen.score)))
 
-        return self._theta.split(np.concatenate(self._spread(self._plain, flat, self._parts)))
+        return self._theta.split(np.concatenate(self._spread(self._plain, flat)))
 
     def risks(self, robusts: Sequence[Robustifier]) -> list[float]:
         """Expected ``‖Â - A‖²_F`` with other robustifiers, at a point in canonical form.
@@ -136,9 +121,7 @@ class PilotFit:
             return [self.risks([robust])[0] for robust in robusts]
         kernels = [replace(self._plain, robust=robust) for robust in robusts]
         with quiet():  # where every gradient is cut there is no slope, and the error is infinite
-            sums = [
-                add_up(self._spread(kernel, kernel.scatter, self._telling)) for kernel in kernels
-            ]
+            sums = [add_up(self._spread(kernel, kernel.scatter)) for kernel in kernels]
             return self._problem.data.spread(self._risk, sums)
 
     def _risk(self, sums: list[Any]) -> float:

@@ -31,6 +31,8 @@ from .seen import Line, Swept, View, total_weight, weighted
 from .spread import mode_spreads
 from .system import tangent_system
 
+ROUGHLY_ENOUGH = 6  # samples to a parameter, from which half of them tell thresholds roughly
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -302,10 +304,14 @@ class Problem:
     def calibrate(self, theta: Tucker, *, rough: bool = False) -> Problem:
         """Return the problem with its robustifier's thresholds chosen at a point.
 
-        A `rough` choice is of thresholds that better ones are found with: see
-        :attr:`tauten.robust.base.Pilot.rough`.
+        A `rough` choice, of thresholds that better ones are found with, looks at half as many
+        samples where these are many, and less closely: see :attr:`tauten.robust.base.Pilot.rough`.
+        Not where these are all there are: the next step needs the sweep of all.
         """
-        pilot = PilotFit(self, theta, self.data.sample(PILOT_SIZE), sweep=True, rough=rough)
+        samples = self.data.sample(PILOT_SIZE)
+        if rough and ROUGHLY_ENOUGH * theta.d_eff <= samples.y.shape[0] < self.data.n:
+            samples = samples.thin(PILOT_SIZE // 2)
+        pilot = PilotFit(self, theta, samples, sweep=True, rough=rough)
         robust = self.robust.calibrate(pilot)
         tell("thresholds", lambda: thresholds(robust))
         new = replace(self, robust=robust)
