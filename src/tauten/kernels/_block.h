@@ -161,6 +161,7 @@ INLINE long NAME(at_once)(int lanes, long columns) {
   return times > 1 ? (columns + times - 1) / times : columns;
 }
 
+/* The width of a strip, or less, if so many columns ask for that. */
 INLINE long NAME(narrower)(int lanes, long columns, long width) {
   long cols = NAME(at_once)(lanes, columns), most = WIDEST(cols);
   return width < most ? width : most;

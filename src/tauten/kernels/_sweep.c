@@ -120,8 +120,8 @@ static Isa isa;
    Intel follow some thirty rows by themselves, and whole samples that are fetched in order come late. */
 typedef struct {
   long bytes, ahead, rows;
-} Long;
-static Long long_rows = {12288, 1024, LONG_MAX};
+} LongRows;
+static LongRows long_rows = {12288, 1024, LONG_MAX};
 
 static void choose_isa(void) {
   isa = WITH(base, 16);
@@ -129,7 +129,7 @@ static void choose_isa(void) {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("x86-64-v4")) isa = WITH(avx512, 64);
   else if (__builtin_cpu_supports("x86-64-v3")) isa = WITH(avx2, 32);
-  if (__builtin_cpu_is("intel")) long_rows = (Long){2048, 512, 25};
+  if (__builtin_cpu_is("intel")) long_rows = (LongRows){2048, 512, 25};
 #endif
 }
 
