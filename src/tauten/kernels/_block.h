@@ -126,7 +126,7 @@ INLINE void NAME(strip)(int lanes, int parts, int width, int cols, const Matrix 
     for (int v = 0; v < width; v++) {
       xs[v] = NAME(load)(x + v * V);
       KEEP(xs[v]);
-      if (!lanes && v * VBYTES % LINE == 0) __builtin_prefetch(next + v * V);
+      if (!lanes && v * VBYTES % LINE == 0) __builtin_prefetch(next + v * V, 0, 2); /* the first cache takes too few */
     }
 #pragma GCC unroll 5
     for (int k = 0; k < cols; k++) {

@@ -117,7 +117,7 @@ typedef struct {
 static Isa isa;
 
 /* Longer rows are fetched as they are read, so many bytes ahead, so many rows at a time: what was best of what was tried
-   on a processor of AMD with AVX2, and on one of Intel with AVX-512. */
+   on processors of AMD, and on one of Intel with AVX-512. */
 typedef struct {
   long bytes, ahead, rows;
 } LongRows;
@@ -127,9 +127,10 @@ static void choose_isa(void) {
   isa = WITH(base, 16);
 #ifdef MANY_ISAS
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("x86-64-v4")) isa = WITH(avx512, 64);
+  int intel = __builtin_cpu_is("intel");
+  if (intel && __builtin_cpu_supports("x86-64-v4")) isa = WITH(avx512, 64); /* others may do such vectors by halves */
   else if (__builtin_cpu_supports("x86-64-v3")) isa = WITH(avx2, 32);
-  if (__builtin_cpu_is("intel")) long_rows = (LongRows){2048, 512, 25};
+  if (intel) long_rows = (LongRows){2048, 512, 25};
 #endif
 }
 
