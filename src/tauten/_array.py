@@ -75,7 +75,7 @@ def take(array: Array, rows: slice | np.ndarray) -> Array:
 
 def reshape(array: Array, shape: tuple[int, ...]) -> Array:
     """An array in another shape; a view where that can be."""
-    if is_numpy(array):  # the standard's wrapper costs more than the reshaping itself
+    if isinstance(array, np.ndarray):  # the standard's wrapper costs more than the reshaping itself
         return array.reshape(shape)
     return namespace(array).reshape(array, shape)
 
@@ -105,7 +105,7 @@ def matmul(left: Array, right: Array) -> Array:
     numpy's own ``@`` stops them all where it makes fewer than 500 numbers, however long that takes;
     ``dot`` does not, but copies what is not in one piece.
     """
-    if all(is_numpy(array) and array.flags.forc for array in (left, right)):
+    if is_numpy(left) and is_numpy(right) and left.flags.forc and right.flags.forc:
         return np.dot(left, right)
     return left @ right
 

@@ -151,9 +151,11 @@ INLINE void NAME(strip)(int lanes, int parts, int width, int cols, const Matrix 
 }
 
 /* Columns that are made of a strip at a time, and its vectors with so many of them: no more than registers hold, of z,
-   w and x. */
+   w and x. Along rows, with one or two columns of short vectors, fewer: wider strips lost time where X is not in cache.
+   What is left of more columns takes no narrower strips than the first of them. */
 #define MOST_AT_ONCE(lanes) (MANY_REGISTERS && !lanes ? 5 : 3)
-#define WIDEST(cols) (MANY_REGISTERS ? (cols < 2 ? 8 : cols < 4 ? 4 : 2) : cols < 2 ? 4 : 2)
+#define WIDEST(lanes, cols) \
+  (MANY_REGISTERS && (lanes || VBYTES != 32 || cols > 2) ? (cols < 2 ? 8 : cols < 4 ? 4 : 2) : cols < 2 ? 4 : 2)
 
 /* How many of so many columns are made at a time: about as many each time, so that none is alone. */
 INLINE long NAME(at_once)(int lanes, long columns) {
@@ -163,7 +165,7 @@ INLINE long NAME(at_once)(int lanes, long columns) {
 
 /* The width of a strip, or less, if so many columns ask for that. */
 INLINE long NAME(narrower)(int lanes, long columns, long width) {
-  long cols = NAME(at_once)(lanes, columns), most = WIDEST(cols);
+  long cols = NAME(at_once)(lanes, columns), most = WIDEST(lanes, cols);
   return width < most ? width : most;
 }
 
@@ -172,7 +174,7 @@ INLINE void NAME(any_width)(int lanes, int parts, int width, int cols, const Mat
                             const REAL *next, long down) {
 #define WIDTH(count)                                                                                          \
   case count:                                                                                                 \
-    if (count <= WIDEST(cols)) NAME(strip)(lanes, parts, count, cols, m, j, at, c, next, down);               \
+    if (count <= WIDEST(lanes, cols)) NAME(strip)(lanes, parts, count, cols, m, j, at, c, next, down);               \
     break;
   switch (width) { WIDTH(1) WIDTH(2) WIDTH(3) WIDTH(4) WIDTH(5) WIDTH(6) WIDTH(7) WIDTH(8) }
 #undef WIDTH
@@ -196,7 +198,7 @@ INLINE void NAME(columns)(int lanes, int parts, int width, const Matrix *m, long
 
 /* What is made of a matrix: products with zc columns, sums with gc weights, most of them together. */
 INLINE void NAME(both)(int lanes, const Matrix *m, long zc, long gc) {
-  long common = zc < gc ? zc : gc, most = NAME(narrower)(lanes, common, WIDEST(1));
+  long common = zc < gc ? zc : gc, most = NAME(narrower)(lanes, common, WIDEST(lanes, 1));
   most = NAME(narrower)(lanes, zc + gc - 2 * common, most); /* those that are only products, or only sums */
   long whole = m->count - (m->count * V - m->back > m->last + V); /* without the last one, if it overlaps */
   for (long j = 0, width; j < m->count; j += width) {

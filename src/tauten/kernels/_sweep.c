@@ -93,10 +93,13 @@ typedef struct {
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v4,prefer-vector-width=512")
-#define ISA avx512
-#define VBYTES 64
 #undef MANY_REGISTERS
 #define MANY_REGISTERS 1
+#define ISA avx512vl
+#define VBYTES 32
+#include "_types.h"
+#define ISA avx512
+#define VBYTES 64
 #include "_types.h"
 #pragma GCC pop_options
 #endif
@@ -127,8 +130,8 @@ static void choose_isa(void) {
   isa = WITH(base, 16);
 #ifdef MANY_ISAS
   __builtin_cpu_init();
-  int intel = __builtin_cpu_is("intel");
-  if (intel && __builtin_cpu_supports("x86-64-v4")) isa = WITH(avx512, 64); /* others may do such vectors by halves */
+  int intel = __builtin_cpu_is("intel"); /* others may do vectors of 64 bytes by halves */
+  if (__builtin_cpu_supports("x86-64-v4")) isa = intel ? WITH(avx512, 64) : WITH(avx512vl, 32);
   else if (__builtin_cpu_supports("x86-64-v3")) isa = WITH(avx2, 32);
   if (intel) long_rows = (LongRows){2048, 512, 25};
 #endif
