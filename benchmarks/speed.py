@@ -156,7 +156,7 @@ def scaling(seconds):
     return [*rows, {"change": "twice the threads, reading alone", "time": shared / read}]
 
 
-RUNS = {"tensorly": 5}  # its start is random, and its time with it; others are run three times
+RUNS = {"tensorly": 11}  # its start is random, and its time with it; others are run three times
 TOO_SLOW = ("descent", "torch", "huber")  # with 27,000 coefficients: minutes to hours
 SIZES = {"n=500, 10³, r=3": "500,10,3", "n=2000, 30³, r=3": "2000,30,3"}
 

@@ -49,6 +49,8 @@ def is_foreign(value: Any) -> bool:
 
 def like(value: Any, reference: Array) -> Array:
     """Return `value` as an array of the library, dtype and device of `reference`."""
+    if is_numpy(reference):  # asked for each chunk
+        return np.asarray(value, dtype=reference.dtype)
     xp = namespace(reference)
     device = array_api_compat.device(reference)
     return xp.asarray(value, dtype=reference.dtype, device=device)

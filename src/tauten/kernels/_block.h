@@ -151,8 +151,9 @@ INLINE void NAME(strip)(int lanes, int parts, int width, int cols, const Matrix 
 }
 
 /* Columns that are made of a strip at a time, and its vectors with so many of them: no more than registers hold, of z,
-   w and x. Along rows, with one or two columns of short vectors, fewer: wider strips lost time where X is not in cache.
-   What is left of more columns takes no narrower strips than the first of them. */
+   w and x. Along rows, with one or two columns of vectors of 32 bytes, fewer: wider strips lost time where X is not in
+   cache. A strip is as wide as its first columns let it be; those that are left must not ask for a narrower one, and do
+   not: at_once leaves no one or two behind three. */
 #define MOST_AT_ONCE(lanes) (MANY_REGISTERS && !lanes ? 5 : 3)
 #define WIDEST(lanes, cols) \
   (MANY_REGISTERS && (lanes || VBYTES != 32 || cols > 2) ? (cols < 2 ? 8 : cols < 4 ? 4 : 2) : cols < 2 ? 4 : 2)
@@ -174,7 +175,7 @@ INLINE void NAME(any_width)(int lanes, int parts, int width, int cols, const Mat
                             const REAL *next, long down) {
 #define WIDTH(count)                                                                                          \
   case count:                                                                                                 \
-    if (count <= WIDEST(lanes, cols)) NAME(strip)(lanes, parts, count, cols, m, j, at, c, next, down);               \
+    if (count <= WIDEST(lanes, cols)) NAME(strip)(lanes, parts, count, cols, m, j, at, c, next, down);        \
     break;
   switch (width) { WIDTH(1) WIDTH(2) WIDTH(3) WIDTH(4) WIDTH(5) WIDTH(6) WIDTH(7) WIDTH(8) }
 #undef WIDTH

@@ -120,7 +120,7 @@ typedef struct {
 static Isa isa;
 
 /* Longer rows are fetched as they are read, so many bytes ahead, so many rows at a time: what was best of what was tried
-   on processors of AMD, and on one of Intel with AVX-512. */
+   on processors of AMD, and on one of Intel with AVX-512, there when lines went into the first cache. */
 typedef struct {
   long bytes, ahead, rows;
 } LongRows;
