@@ -32,6 +32,7 @@ from rivals import METHODS, apart, regression
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "performance.md"
 CASES = {  # name: samples, shape of each, ranks
+    "n=8, 10³, r=1 (calls alone)": (8, (10, 10, 10), 1),
     "n=500, 10³, r=1 (in cache)": (500, (10, 10, 10), 1),
     "n=500, 10³, r=3 (in cache)": (500, (10, 10, 10), 3),
     "n=6400, 10³, r=1": (6400, (10, 10, 10), 1),
