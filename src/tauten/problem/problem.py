@@ -119,12 +119,12 @@ class Problem:
         matrix, correction, value, count, changed, sums, tensor = total
         xp = namespace(theta.core)
         means = theta.split(sums / column(count, 2))
-        entries = (n or self.data.n) * np.asarray([float(math.prod(b.shape)) for b in theta.blocks])
+        sizes = [(n or self.data.n) * math.prod(block.shape) for block in theta.blocks]
         weight = xp.sum(count)
         found = Gradient(
             theta.with_blocks([self.robust.reduce(mean) for mean in means]),
             float(xp.sum(value) / weight),
-            tuple((changed / entries).tolist()),
+            tuple(float(c / size) for c, size in zip(changed, sizes, strict=True)),
             matrix / weight if asked.curvature else None,
             correction / weight if asked.curvature else None,
             tensor / weight if asked.tensor else None,
