@@ -77,7 +77,7 @@ def take(array: Array, rows: slice | np.ndarray) -> Array:
 
 def reshape(array: Array, shape: tuple[int, ...]) -> Array:
     """An array in another shape; a view where that can be."""
-    if isinstance(array, np.ndarray):  # the standard's wrapper costs more than the reshaping itself
+    if is_numpy(array):  # the standard's wrapper costs more than the reshaping itself
         return array.reshape(shape)
     return namespace(array).reshape(array, shape)
 
