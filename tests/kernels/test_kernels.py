@@ -243,21 +243,23 @@ def test_without_the_extension_only_slower(rng, monkeypatch):
 @pytest.mark.parametrize(
     "arguments",
     [
-        lambda X, u, out: (X, u[:1], None, None, None, out),
-        lambda X, u, out: (X, u[::-1], None, None, None, out),
-        lambda X, u, out: (X.astype(np.float32), u, None, None, None, out),
-        lambda X, u, out: (X.astype(int), u, None, None, None, out),
-        lambda X, u, out: (X, u, np.ones((2, 3)), None, None, out),
-        lambda X, u, out: (X, u, None, np.ones(5), None, out),
-        lambda X, u, out: (X, u, None, None, np.ones(8), out),
-        lambda X, u, out: (X, u, None, None, None, (np.empty((1, 9)),)),
-        lambda X, u, out: (X, u, None, None, None, out[:2]),
-        lambda X, u, out: (X[:, 0], u[1:], None, None, None, out),
+        lambda X, u, out: (X, u[:1], None, None, None, True, out),
+        lambda X, u, out: (X, u[::-1], None, None, None, True, out),
+        lambda X, u, out: (X.astype(np.float32), u, None, None, None, True, out),
+        lambda X, u, out: (X.astype(int), u, None, None, None, True, out),
+        lambda X, u, out: (X, u, np.ones((2, 3)), None, None, True, out),
+        lambda X, u, out: (X, u, None, np.ones(5), None, True, out),
+        lambda X, u, out: (X, u, None, None, np.ones(8), True, out),
+        lambda X, u, out: (X, u, None, None, None, False, out),
+        lambda X, u, out: (X, u, None, None, None, True, out[:17]),
+        lambda X, u, out: (X, u, None, None, None, True, np.asfortranarray(out)),
+        lambda X, u, out: (X, u, None, None, None, True, out.astype(np.float32)),
+        lambda X, u, out: (X[:, 0], u[1:], None, None, None, True, out),
     ],
 )
 def test_wrong_sizes_never_reach_the_loops(arguments, rng):
     X, factors = rng.normal(size=(9, 3, 4)), (np.ones((3, 2)), np.ones((4, 2)))
-    out = tuple(np.empty((size, 9)) for size in (4, 6, 8))
+    out = np.empty((4 + 6 + 8, 9))
     with pytest.raises((ValueError, BufferError)):
         compiled._sweep.sweep(*arguments(X, factors, out))
 

@@ -22,7 +22,7 @@ typedef INT NAME(index) __attribute__((vector_size(VBYTES)));
 
 /* A matrix, or some of its rows, and what is made of it; strides in numbers. */
 typedef struct {
-  long rows, count;       /* vectors in a row */
+  long rows;
   long back, last;        /* see place: the first and the last of them may overlap their neighbours */
   const REAL *x;
   long ldx;
@@ -106,50 +106,6 @@ INLINE vec NAME(sums)(vec v[]) {
 #endif
 }
 
-/* Columns c, c+1, ... of z and g from a strip of a matrix, a few vectors wide, down all rows: of z and w all that the
-   strip meets stays in registers. */
-INLINE void NAME(strip)(int lanes, int parts, int width, int cols, const Matrix *m, long j, long at, long c,
-                        const REAL *next, long down) {
-  const REAL *x = m->x + at, *w = m->w + c * m->ldw + (lanes ? j : j * V), *u = m->u + c;
-  REAL *z = m->z + c * m->ldz + j * V, *g = m->g + c * V;
-  vec zs[8][5], ws[8][5], xs[8];
-#pragma GCC unroll 8
-  for (int v = 0; v < width; v++)
-#pragma GCC unroll 5
-    for (int k = 0; k < cols; k++) {
-      if (parts & PRODUCTS) zs[v][k] = m->begun ? *(vec *)(z + k * m->ldz + v * V) : (vec){0};
-      if (parts & SUMS) ws[v][k] = lanes ? w[k * m->ldw + v] - (vec){0} : *(const vec *)(w + k * m->ldw + v * V);
-    }
-#pragma GCC unroll 2
-  for (long i = 0; i < m->rows; i++, x += m->ldx, u += m->ldu, g += m->ldg, next += down) {
-#pragma GCC unroll 8
-    for (int v = 0; v < width; v++) {
-      xs[v] = NAME(load)(x + v * V);
-      KEEP(xs[v]);
-      if (!lanes && v * VBYTES % LINE == 0) __builtin_prefetch(next + v * V, 0, 2); /* the first cache takes too few */
-    }
-#pragma GCC unroll 5
-    for (int k = 0; k < cols; k++) {
-      if (parts & PRODUCTS) {
-        vec uk = u[k] - (vec){0};
-#pragma GCC unroll 8
-        for (int v = 0; v < width; v++) zs[v][k] += xs[v] * uk;
-      }
-      if (parts & SUMS) {
-        vec gk = *(const vec *)(g + k * V);
-#pragma GCC unroll 8
-        for (int v = 0; v < width; v++) gk += xs[v] * ws[v][k];
-        *(vec *)(g + k * V) = gk;
-      }
-    }
-  }
-#pragma GCC unroll 8
-  for (int v = 0; v < width; v++)
-#pragma GCC unroll 5
-    for (int k = 0; k < cols; k++)
-      if (parts & PRODUCTS) *(vec *)(z + k * m->ldz + v * V) = zs[v][k];
-}
-
 /* Columns that are made of a strip at a time, and its vectors with so many of them: no more than registers hold, of z,
    w and x. Along rows, with one or two columns of vectors of 32 bytes, fewer: wider strips lost time where X is not in
    cache. A strip is as wide as its first columns let it be; those that are left must not ask for a narrower one, and do
@@ -157,6 +113,80 @@ INLINE void NAME(strip)(int lanes, int parts, int width, int cols, const Matrix 
 #define MOST_AT_ONCE(lanes) (MANY_REGISTERS && !lanes ? 5 : 3)
 #define WIDEST(lanes, cols) \
   (MANY_REGISTERS && (lanes || VBYTES != 32 || cols > 2) ? (cols < 2 ? 8 : cols < 4 ? 4 : 2) : cols < 2 ? 4 : 2)
+
+/* Columns c, c+1, ... of z and g from strips of a matrix, a few vectors wide, from vector j on: down all rows, so that of
+   z and w all that a strip meets stays in registers. */
+INLINE void NAME(strips)(int lanes, int parts, int cols, int width, const Matrix *m, long c, long j, long end, int fetch) {
+  const REAL *wc = m->w + c * m->ldw, *uc = m->u + c;
+  REAL *zc = m->z + c * m->ldz, *gc = m->g + c * V;
+  long rows = m->rows, ldx = m->ldx, ldu = m->ldu, ldg = m->ldg;
+  long down = fetch && !m->along ? width * V : ldx;
+  for (; j < end; j += width) {
+    const REAL *x = m->x + NAME(place)(j, m->back, m->last), *w = wc + (lanes ? j : j * V), *u = uc;
+    const REAL *next = fetch ? m->next + j * V * (m->along ? 1 : rows) : x;
+    REAL *z = zc + j * V, *g = gc;
+    vec zs[8][5], ws[8][5], xs[8];
+#pragma GCC unroll 8
+    for (int v = 0; v < width; v++)
+#pragma GCC unroll 5
+      for (int k = 0; k < cols; k++) {
+        if (parts & PRODUCTS) zs[v][k] = m->begun ? *(vec *)(z + k * m->ldz + v * V) : (vec){0};
+        if (parts & SUMS) ws[v][k] = lanes ? w[k * m->ldw + v] - (vec){0} : *(const vec *)(w + k * m->ldw + v * V);
+      }
+#pragma GCC unroll 2
+    for (long i = 0; i < rows; i++, x += ldx, u += ldu, g += ldg, next += down) {
+#pragma GCC unroll 8
+      for (int v = 0; v < width; v++) {
+        xs[v] = NAME(load)(x + v * V);
+        KEEP(xs[v]);
+        if (!lanes && v * VBYTES % LINE == 0) __builtin_prefetch(next + v * V, 0, 2); /* the first cache takes too few */
+      }
+#pragma GCC unroll 5
+      for (int k = 0; k < cols; k++) {
+        if (parts & PRODUCTS) {
+          vec uk = u[k] - (vec){0};
+#pragma GCC unroll 8
+          for (int v = 0; v < width; v++) zs[v][k] += xs[v] * uk;
+        }
+        if (parts & SUMS) {
+          vec gk = *(const vec *)(g + k * V);
+#pragma GCC unroll 8
+          for (int v = 0; v < width; v++) gk += xs[v] * ws[v][k];
+          *(vec *)(g + k * V) = gk;
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < width; v++)
+#pragma GCC unroll 5
+      for (int k = 0; k < cols; k++)
+        if (parts & PRODUCTS) *(vec *)(z + k * m->ldz + v * V) = zs[v][k];
+  }
+}
+
+/* A function for each kind of strip: which ones a matrix needs is decided once for all samples. */
+#define EACH_WIDTH(DO, lanes, parts)                                                                    \
+  DO(lanes, parts, 1, 1) DO(lanes, parts, 1, 2) DO(lanes, parts, 1, 3) DO(lanes, parts, 1, 4)           \
+  DO(lanes, parts, 1, 5) DO(lanes, parts, 1, 6) DO(lanes, parts, 1, 7) DO(lanes, parts, 1, 8)           \
+  DO(lanes, parts, 2, 1) DO(lanes, parts, 2, 2) DO(lanes, parts, 2, 3) DO(lanes, parts, 2, 4)           \
+  DO(lanes, parts, 3, 1) DO(lanes, parts, 3, 2) DO(lanes, parts, 3, 3) DO(lanes, parts, 3, 4)           \
+  DO(lanes, parts, 4, 1) DO(lanes, parts, 4, 2) DO(lanes, parts, 5, 1) DO(lanes, parts, 5, 2)
+#define EACH_STRIP(DO)                                       \
+  EACH_WIDTH(DO, 0, 1) EACH_WIDTH(DO, 0, 2) EACH_WIDTH(DO, 0, 3) \
+  EACH_WIDTH(DO, 1, 1) EACH_WIDTH(DO, 1, 2) EACH_WIDTH(DO, 1, 3)
+#define DEFINE(lanes, parts, cols, width)                                                                        \
+  static void NAME(strip##lanes##parts##cols##width)(const void *m, long c, long j, long end, int fetch) {       \
+    if (cols <= MOST_AT_ONCE(lanes) && width <= WIDEST(lanes, cols)) /* of others there is nothing to compile */ \
+      NAME(strips)(lanes, parts, cols, width, m, c, j, end, fetch);                                              \
+  }
+#define LOOK_UP(lanes, parts, cols, width) \
+  case KIND(lanes, parts, cols, width): return NAME(strip##lanes##parts##cols##width);
+#define KIND(lanes, parts, cols, width) ((((lanes)*4 + (parts)) * 8 + (cols)) * 16 + (width)) /* a number for each */
+EACH_STRIP(DEFINE)
+static Strips *NAME(strip_of)(long kind) {
+  switch (kind) { EACH_STRIP(LOOK_UP) }
+  return NULL;
+}
 
 /* How many of so many columns are made at a time: about as many each time, so that none is alone. */
 INLINE long NAME(at_once)(int lanes, long columns) {
@@ -170,48 +200,43 @@ INLINE long NAME(narrower)(int lanes, long columns, long width) {
   return width < most ? width : most;
 }
 
-/* The same, where its width is not known to the compiler. */
-INLINE void NAME(any_width)(int lanes, int parts, int width, int cols, const Matrix *m, long j, long at, long c,
-                            const REAL *next, long down) {
-#define WIDTH(count)                                                                                          \
-  case count:                                                                                                 \
-    if (count <= WIDEST(lanes, cols)) NAME(strip)(lanes, parts, count, cols, m, j, at, c, next, down);        \
-    break;
-  switch (width) { WIDTH(1) WIDTH(2) WIDTH(3) WIDTH(4) WIDTH(5) WIDTH(6) WIDTH(7) WIDTH(8) }
-#undef WIDTH
-}
-
-/* All columns from the first on of a strip. */
-INLINE void NAME(columns)(int lanes, int parts, int width, const Matrix *m, long j, long at, long first, long end) {
-  int fetch = !first; /* once, whatever is made of the strip */
-  const REAL *next = fetch ? m->next + j * V * (m->along ? 1 : m->rows) : m->x + at;
-  long down = fetch && !m->along ? width * V : m->ldx;
+/* Pieces of strips of a width: columns from the first on, some at a time. */
+static Piece *NAME(pieces)(Piece *to, int lanes, int parts, long width, long first, long end) {
   for (long c = first, cols; c < end; c += cols) {
     cols = NAME(at_once)(lanes, end - c);
-#define COLUMNS(count)                                      \
-  if (count <= MOST_AT_ONCE(lanes) && cols == count)        \
-    NAME(any_width)(lanes, parts, width, count, m, j, at, c, next, down);
-    COLUMNS(1) COLUMNS(2) COLUMNS(3) COLUMNS(4) COLUMNS(5)
-#undef COLUMNS
-    next = m->x + at, down = m->ldx;
+    *to++ = (Piece){NAME(strip_of)(KIND(lanes, parts, cols, width)), c};
+  }
+  return to;
+}
+
+/* How a matrix of so many vectors in a row is cut, for products with zc columns and sums with gc weights, most of them
+   together. The first and the last vector are alone if they overlap their neighbours. */
+static void NAME(plan_cut)(Cut *cut, int lanes, long count, long back, long last, long zc, long gc) {
+  long common = zc < gc ? zc : gc, most = NAME(narrower)(lanes, common, WIDEST(lanes, 1));
+  most = NAME(narrower)(lanes, zc + gc - 2 * common, most); /* those that are only products, or only sums */
+  long whole = count - (count * V - back > last + V); /* without the last one, if it overlaps */
+  Piece *to = cut->pieces;
+  cut->stretches = 0;
+  for (long j = 0; j < count;) {
+    long left = j < whole ? whole - j : 1, width = !j && back ? 1 : left < most ? left : most;
+    long strips = !j && back ? 1 : left / width;
+    Stretch *s = cut->stretch + cut->stretches++;
+    *s = (Stretch){.j = j, .end = j + strips * width, .width = width, .pieces = to};
+    to = NAME(pieces)(to, lanes, PRODUCTS | SUMS, width, 0, common);
+    to = NAME(pieces)(to, lanes, PRODUCTS, width, common, zc);
+    to = NAME(pieces)(to, lanes, SUMS, width, common, gc);
+    s->beyond = to, j = s->end;
   }
 }
 
-/* What is made of a matrix: products with zc columns, sums with gc weights, most of them together. */
-INLINE void NAME(both)(int lanes, const Matrix *m, long zc, long gc) {
-  long common = zc < gc ? zc : gc, most = NAME(narrower)(lanes, common, WIDEST(lanes, 1));
-  most = NAME(narrower)(lanes, zc + gc - 2 * common, most); /* those that are only products, or only sums */
-  long whole = m->count - (m->count * V - m->back > m->last + V); /* without the last one, if it overlaps */
-  for (long j = 0, width; j < m->count; j += width) {
-    long at = NAME(place)(j, m->back, m->last), left = j < whole ? whole - j : 1;
-    width = !j && m->back ? 1 : left < most ? left : most;
-    NAME(columns)(lanes, PRODUCTS | SUMS, width, m, j, at, 0, common);
-    NAME(columns)(lanes, PRODUCTS, width, m, j, at, common, zc);
-    NAME(columns)(lanes, SUMS, width, m, j, at, common, gc);
+/* What is made of a matrix; the first piece of each strip fetches, once. */
+static void NAME(make)(const Matrix *m, const Cut *cut) {
+  for (const Stretch *s = cut->stretch; s < cut->stretch + cut->stretches; s++) {
+    long step = s->beyond - s->pieces > 1 ? s->width : s->end - s->j; /* all that is made of a strip at once */
+    for (long j = s->j; j < s->end; j += step)
+      for (const Piece *p = s->pieces; p < s->beyond; p++) p->make(m, p->c, j, j + step, p == s->pieces);
   }
 }
-static void NAME(along)(const Matrix *m, long zc, long gc) { NAME(both)(0, m, zc, gc); }
-static void NAME(across)(const Matrix *m, long zc, long gc) { NAME(both)(1, m, zc, gc); }
 
 /* Rows shorter than a vector with zeros behind them. */
 static const REAL *NAME(padded)(const Plan *plan, const REAL *x) {
@@ -231,12 +256,12 @@ static void NAME(first)(const Plan *plan, const REAL *x, REAL *flat) {
   memset(g, 0, (size_t)(mode->p * mode->gc * V) * sizeof(REAL));
   for (long i = 0; !i || i < mode->p; i += plan->rows) { /* of no rows, products are zero */
     long rows = mode->p - i < plan->rows ? mode->p - i : plan->rows, last = i + rows == mode->p;
-    Matrix m = {.rows = rows, .count = plan->vectors, .back = plan->back, .last = plan->row - V, .begun = i > 0};
+    Matrix m = {.rows = rows, .back = plan->back, .last = plan->row - V, .begun = i > 0};
     m.x = from + i * plan->row, m.ldx = plan->row, m.along = plan->along;
     m.next = m.along ? m.x + m.along : last ? x + plan->skip : m.x + rows * plan->row;
     m.u = (const REAL *)mode->u + i * mode->r, m.ldu = mode->r, m.w = mode->w, m.ldw = ld;
     m.z = flat, m.ldz = ld, m.g = g + i * mode->gc * V, m.ldg = mode->gc * V;
-    NAME(along)(&m, mode->r, mode->gc);
+    NAME(make)(&m, &mode->cut);
   }
   for (long e = 0; e < entries; e += V) {
     vec v[V];
@@ -289,12 +314,12 @@ static void NAME(level)(const Plan *plan, const Block *b, int k) {
   long q = mode->behind, size = mode->p * mode->gc;
   REAL *g = plan->sums, *z = mode[1].batch;
   for (long l = 0; l < mode->left; l++) {
-    Matrix m = {.rows = mode->p, .count = q, .last = (q - 1) * V, .ldx = q * V};
+    Matrix m = {.rows = mode->p, .last = (q - 1) * V, .ldx = q * V};
     m.x = (REAL *)mode->batch + l * mode->p * q * V;
     if (!plan->core || !l) memset(g, 0, (size_t)(size * V) * sizeof(REAL));
     m.u = mode->u, m.ldu = mode->r, m.z = z + l * mode->r * q * V, m.ldz = q * V;
     m.w = (const REAL *)mode->w + (plan->core ? l * mode->r * q : 0), m.ldw = q, m.g = g, m.ldg = mode->gc * V;
-    NAME(across)(&m, mode->r, mode->gc);
+    NAME(make)(&m, &mode->cut);
     if (!plan->partials || (plan->core && l + 1 < mode->left)) continue;
     for (long e = 0; e < size; e++) NAME(put)(plan, b, k + 1, (plan->core ? 0 : l * size) + e, ((vec *)g)[e]);
   }
@@ -307,9 +332,9 @@ static void NAME(last)(const Plan *plan, const Block *b, int k) {
   long p = mode->p, r = mode->r, zc = plan->partials && plan->core ? r : 0;
   REAL *g = plan->sums, *z = plan->ends;
   memset(g, 0, (size_t)(mode->left * r * V) * sizeof(REAL));
-  Matrix m = {.rows = mode->left, .count = p, .last = (p - 1) * V, .x = mode->batch, .ldx = p * V};
+  Matrix m = {.rows = mode->left, .last = (p - 1) * V, .x = mode->batch, .ldx = p * V};
   m.u = plan->core, m.ldu = r, m.w = mode->w, m.ldw = p, m.z = z, m.ldz = p * V, m.g = g, m.ldg = r * V;
-  NAME(across)(&m, zc, r);
+  NAME(make)(&m, &mode->cut);
   for (long e = 0; e < mode->left * r; e++) NAME(put)(plan, b, 0, e, ((vec *)g)[e]);
   for (long c = 0; c < zc; c++)
     for (long i = 0; i < p; i++) NAME(put)(plan, b, k + 1, i * r + c, ((vec *)z)[c * p + i]);
@@ -342,10 +367,14 @@ static void NAME(weigh)(const Plan *plan) {
 }
 
 /* Everything that is the same for all samples. */
-static void NAME(prepare)(const Plan *plan) {
+static void NAME(prepare)(Plan *plan) {
   const Mode *mode = plan->modes, *end = mode + plan->order - 1;
   long behind = mode->behind, row = plan->row, nv = plan->vectors;
+  long zc = plan->partials && plan->core ? end->r : 0;
   if (plan->partials) NAME(weigh)(plan);
+  NAME(plan_cut)(&plan->modes[0].cut, 0, nv, plan->back, row - V, mode->r, mode->gc);
+  for (Mode *m = plan->modes + 1; m < end; m++) NAME(plan_cut)(&m->cut, 1, m->behind, 0, (m->behind - 1) * V, m->r, m->gc);
+  NAME(plan_cut)(&plan->modes[plan->order - 1].cut, 1, end->p, 0, (end->p - 1) * V, zc, end->r);
   for (long j = 0, from = 0, at; j < nv; j++, from = at + V) {
     at = NAME(place)(j, plan->back, row - V); /* no weight for what the vector before has */
     for (long c = 0; c < mode->gc; c++)
@@ -373,7 +402,7 @@ static void NAME(blocks)(const Plan *plan, const REAL *x) {
   }
 }
 
-static void NAME(sweep)(const Plan *plan, const void *tensors) {
+static void NAME(sweep)(Plan *plan, const void *tensors) {
   NAME(prepare)(plan);
   if (plan->center) {
     Plan one = *plan;
@@ -414,3 +443,8 @@ static void NAME(squares)(const Batch *batch, const void *center, void *out) {
 #undef Block
 #undef WIDEST
 #undef MOST_AT_ONCE
+#undef EACH_WIDTH
+#undef EACH_STRIP
+#undef DEFINE
+#undef LOOK_UP
+#undef KIND

@@ -21,6 +21,25 @@
 #define PRODUCTS 1       /* what is made of a matrix: see _block.h */
 #define SUMS 2
 
+/* What is made of a strip of a matrix, see _block.h, for the columns from one on, and where the strip is. */
+typedef void Strips(const void *matrix, long column, long from, long to, int fetch);
+typedef struct {
+  Strips *make;
+  long c;
+} Piece;
+
+/* Strips of one width, from a vector on, and what is made of each. */
+typedef struct {
+  long j, end, width;
+  const Piece *pieces, *beyond;
+} Stretch;
+
+typedef struct {
+  Stretch stretch[4];
+  int stretches;
+  Piece *pieces; /* of all of them */
+} Cut;
+
 typedef struct {
   long p, r;      /* dimension and rank */
   long left;      /* ranks of the modes before, multiplied */
@@ -30,6 +49,7 @@ typedef struct {
   const void *u;  /* factor, p x r */
   void *w;        /* weights of the partial projection, see _block.h; of the last mode its factor, r x p */
   void *batch;    /* behind the first mode: tensors of this level, left x p x behind vectors */
+  Cut cut;        /* how the matrices of this level are cut */
 } Mode;
 
 typedef struct {
@@ -104,7 +124,7 @@ typedef struct {
 #pragma GCC pop_options
 #endif
 
-typedef void Sweep(const Plan *, const void *);
+typedef void Sweep(Plan *, const void *);
 typedef void Squares(const Batch *, const void *, void *);
 
 typedef struct {
@@ -155,6 +175,7 @@ static size_t lay_out(Plan *plan, char *memory, long itemsize) {
     long columns = m == first ? plan->vectors * v : m->behind;
     ranks *= m->r, sums = larger(sums, m->p * m->gc);
     m->w = piece(memory, &used, m == last ? m->p * m->r : (plan->core ? ranks : m->gc) * columns, itemsize);
+    m->cut.pieces = piece(memory, &used, 4 * (m->r + m->gc + m->r), sizeof(Piece));
     if (m > first) m->batch = piece(memory, &used, (m->left * m->p * m->behind + v) * v, itemsize);
   }
   plan->size_sums = larger(sums, ranks) + v;
@@ -244,22 +265,20 @@ static const Py_buffer *view_batch(Views *views, PyObject *array, Batch *batch) 
   return v;
 }
 
-static int read_plan(PyObject *args, Views *views, Plan *plan, void **out, Batch *batch) {
-  PyObject *tensors, *factors, *core, *center, *scale, *outs;
-  if (!PyArg_ParseTuple(args, "OO!OOOO!", &tensors, &PyTuple_Type, &factors, &core, &center, &scale,
-                        &PyTuple_Type, &outs))
+static int read_plan(PyObject *args, Views *views, Plan *plan, void **outs, Batch *batch) {
+  PyObject *tensors, *factors, *core, *center, *scale, *out;
+  if (!PyArg_ParseTuple(args, "OO!OOOpO", &tensors, &PyTuple_Type, &factors, &core, &center, &scale, &plan->partials, &out))
     return 0;
   const Py_buffer *v = view_batch(views, tensors, batch);
   if (!v) return 0;
   const char *format = batch->single ? "f" : "d";
-  plan->order = v->ndim - 1, plan->partials = PyTuple_Size(outs) > 1, plan->out = out;
+  plan->order = v->ndim - 1, plan->out = outs;
   plan->n = batch->n, plan->step = batch->step, plan->size = batch->size;
-  if (plan->order < 2 || plan->order > MAX_ORDER || PyTuple_Size(factors) != plan->order ||
-      (plan->partials && PyTuple_Size(outs) != plan->order + 1)) {
+  if (plan->order < 2 || plan->order > MAX_ORDER || PyTuple_Size(factors) != plan->order) {
     PyErr_SetString(PyExc_ValueError, "sweep: needs tensors of order 2 to 16 and a factor per mode");
     return 0;
   }
-  long ranks = 1;
+  long ranks = 1, entries;
   for (int k = 0; k < plan->order; k++) {
     Mode *m = plan->modes + k;
     PyObject *u = PyTuple_GetItem(factors, k);
@@ -273,16 +292,19 @@ static int read_plan(PyObject *args, Views *views, Plan *plan, void **out, Batch
     }
     m->r = vu->shape[1], m->u = vu->buf, ranks *= m->r;
   }
-  if (!(out[0] = view(views, PyTuple_GetItem(outs, 0), format, ranks * plan->n, 1)) ||
+  long first[MAX_ORDER + 1] = {0}; /* entries before each part of what is made */
+  entries = ranks;
+  for (int k = 0; plan->partials && k < plan->order; k++) {
+    const Mode *m = plan->modes + k;
+    first[k + 1] = entries, entries += m->p * (core != Py_None ? m->r : ranks / (m->r ? m->r : 1));
+  }
+  char *room;
+  if (!(room = view(views, out, format, entries * plan->n, 1)) ||
       !view_optional(views, core, format, ranks, &plan->core) ||
       !view_optional(views, center, format, plan->size, &plan->center) ||
       !view_optional(views, scale, format, plan->n, &plan->scale))
     return 0;
-  for (int k = 0; plan->partials && k < plan->order; k++) {
-    Mode *m = plan->modes + k;
-    long entries = m->p * (plan->core ? m->r : ranks / (m->r ? m->r : 1));
-    if (!(out[k + 1] = view(views, PyTuple_GetItem(outs, k + 1), format, entries * plan->n, 1))) return 0;
-  }
+  for (int k = 0; k <= plan->order; k++) outs[k] = room + first[k] * plan->n * v->itemsize;
   return 1;
 }
 
@@ -329,7 +351,7 @@ static PyObject *squares(PyObject *self, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"sweep", sweep, METH_VARARGS,
-     "sweep(tensors, factors, core, center, scale, outs): fill outs, each entries x samples."},
+     "sweep(tensors, factors, core, center, scale, partials, out): fill out, entries x samples, one part after the other."},
     {"squares", squares, METH_VARARGS,
      "squares(tensors, center, sums): fill sums with those of the squares of each sample's entries."},
     {NULL, NULL, 0, NULL}};

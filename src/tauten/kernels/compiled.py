@@ -56,14 +56,15 @@ def project(
     Samples are the fastest axis in memory of what is returned: what is done with them next runs
     along them.
     """
-    dtype = _type(X, factors)
-    n, rank = X.shape[0], tuple(u.shape[1] for u in factors)
+    rank = tuple(u.shape[1] for u in factors)
     shapes = [rank]
     if partials:
         shapes += [(*rank[:k], u.shape[0], *rank[k + 1 :]) for k, u in enumerate(factors)]
-    outs = [np.empty((*shape, n), dtype) for shape in shapes]
-    _run(X, factors, (None, center, scale), outs)
-    return [_samples_first(out) for out in outs]
+    ends = list(itertools.accumulate(map(math.prod, shapes), initial=0))
+    out = np.empty((ends[-1], X.shape[0]), _type(X, factors))
+    _run(X, factors, (None, center, scale), partials, out)
+    places = zip(itertools.pairwise(ends), shapes, strict=True)
+    return [_samples_first(out[low:high].reshape(*shape, -1)) for (low, high), shape in places]
 
 
 def derivatives(
@@ -76,16 +77,13 @@ def derivatives(
     beside: np.ndarray | None = None,
 ) -> np.ndarray:
     """Derivatives of a batch: see :func:`tauten.kernels.derivatives`; samples are the fastest."""
-    dtype = _type(X, factors)
-    shapes = [core.shape, *(u.shape for u in factors)]
-    ends, n = [0, *itertools.accumulate(map(math.prod, shapes))], X.shape[0]
-    rows = np.empty((ends[-1] + (0 if beside is None else beside.shape[1]), n), dtype)
+    entries = core.size + sum([u.size for u in factors])
+    rows = entries if beside is None else entries + beside.shape[1]
+    out = np.empty((rows, X.shape[0]), _type(X, factors))
     if beside is not None:
-        rows[ends[-1] :] = beside.T
-    places = zip(itertools.pairwise(ends), shapes, strict=True)
-    outs = [rows[low:high].reshape(*shape, n) for (low, high), shape in places]
-    _run(X, factors, (core, center, scale), outs)
-    return rows.T
+        out[entries:] = beside.T
+    _run(X, factors, (core, center, scale), True, out[:entries])
+    return out.T
 
 
 def norms(X: np.ndarray, center: np.ndarray | None) -> np.ndarray:
@@ -107,16 +105,17 @@ def _run(
     X: np.ndarray,
     factors: Sequence[np.ndarray],
     others: Sequence[np.ndarray | None],
-    outs: Sequence[np.ndarray],
+    partials: bool,
+    out: np.ndarray,
 ) -> None:
-    """The sweep itself, into arrays whose last axis are the samples.
+    """The sweep itself, into an array whose last axis are the samples.
 
     The others are core, centre and scale.
     """
-    dtype = outs[0].dtype
-    ready = (None if a is None else _ready(a, dtype) for a in others)
-    inputs = (_ready_samples(X, dtype), tuple(_ready(u, dtype) for u in factors))
-    _sweep.sweep(*inputs, *ready, tuple(outs))
+    dtype = out.dtype
+    ready = [None if a is None else _ready(a, dtype) for a in others]
+    X = X if _in_place(X, dtype) else _ready(X, dtype)
+    _sweep.sweep(X, tuple([_ready(u, dtype) for u in factors]), *ready, partials, out)
 
 
 def _ready(array: np.ndarray, dtype: Any) -> np.ndarray:
@@ -124,11 +123,6 @@ def _ready(array: np.ndarray, dtype: Any) -> np.ndarray:
     if array.dtype == dtype and array.flags.carray:
         return array
     return np.require(array, dtype, ["C", "A"])
-
-
-def _ready_samples(X: np.ndarray, dtype: Any) -> np.ndarray:
-    """The batch as the sweep takes it."""
-    return X if _in_place(X, dtype) else _ready(X, dtype)
 
 
 def _in_place(X: np.ndarray, dtype: Any) -> bool:

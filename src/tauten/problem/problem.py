@@ -11,7 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from .._array import Array, column, inverse_root, like, matrix_of, namespace, ratio, to_numpy
+from .._array import (
+    Array,
+    column,
+    inverse_root,
+    like,
+    matrix_of,
+    namespace,
+    ratio,
+    summed,
+    to_numpy,
+)
 from .._lazy import lazy
 from .._log import tell, thresholds
 from .._median import by_stripes, observed_medians
@@ -71,7 +81,7 @@ class Problem:
     reduce_bias: bool = False
     ridge: float = 0.0
 
-    @property
+    @lazy
     def kernel(self) -> Kernel:
         """The work on one chunk."""
         return Kernel(self.loss, self.design, self.robust, self.missing)
@@ -113,18 +123,16 @@ class Problem:
         return gradients([self], [theta], curvature=curvature)[0]
 
     def gradient_from(
-        self, theta: Tucker, total: list[Any], asked: Asked, n: int | None = None
+        self, theta: Tucker, sums: list[Any], asked: Asked, n: int | None = None
     ) -> Gradient:
         """A gradient from sums over `n` samples, by default all."""
-        matrix, correction, value, count, changed, sums, tensor = total
-        xp = namespace(theta.core)
-        means = theta.split(sums / column(count, 2))
-        sizes = [(n or self.data.n) * math.prod(block.shape) for block in theta.blocks]
-        weight = xp.sum(count)
+        matrix, correction, value, count, changed, moved, tensor = sums
+        mean = self.robust.reduce(moved / column(count, 2))
+        weight, n = summed(count), n or self.data.n
         found = Gradient(
-            theta.with_blocks([self.robust.reduce(mean) for mean in means]),
-            float(xp.sum(value) / weight),
-            tuple(float(c / size) for c, size in zip(changed, sizes, strict=True)),
+            theta.with_blocks(theta.split(mean)),
+            float(summed(value) / weight),
+            tuple([c / (size * n) for c, size in zip(changed.tolist(), theta.sizes, strict=True)]),
             matrix / weight if asked.curvature else None,
             correction / weight if asked.curvature else None,
             tensor / weight if asked.tensor else None,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._array import Array, column, like, matmul, matrix_of, namespace, reshape, to_numpy
+from .._array import Array, column, like, matmul, matrix_of, namespace, reshape, summed, to_numpy
 from ..data import Chunk
 from ..designs import Covariate, Direct, add_linear
 from ..jeffreys import Jeffreys, unit
@@ -129,9 +129,8 @@ class Kernel:
     def gradient(self, seen: Seen) -> list[Any]:
         """Sums over a chunk: value, samples per block, changed entries, then the gradients."""
         members = self._members(seen.line.chunk)
-        count = namespace(members).sum(members, axis=1)
-        value, total = matmul(members, self.totals(seen)), matmul(members, seen.cut)
-        return [value, count, np.asarray(seen.changed), total]
+        value, moved = matmul(members, self.totals(seen)), matmul(members, seen.cut)
+        return [value, summed(members, axis=1), np.asarray(seen.changed), moved]
 
     def kept_score(self, seen: Seen) -> Array:
         """Bent scores, weighted, of samples as far as they are kept: see :attr:`Gradient.tensor`.

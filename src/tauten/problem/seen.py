@@ -107,7 +107,8 @@ class Seen:
         if self.cut is raw:
             return [0] * len(theta.blocks)
         count = namespace(raw).count_nonzero
-        return [int(count(block)) for block in theta.split(self.cut != raw)]
+        differ = self.cut != raw
+        return [int(count(differ[:, part])) for part in theta.places]
 
     def among(self, chunk: Chunk) -> Seen:
         """The same samples with the weights of another chunk; what was worked out is kept."""

@@ -119,7 +119,7 @@ class Robustifier(Registered, name="none"):
         return _by_block(self.sample_slope, gradients, point)
 
     def reduce(self, means: Array) -> Array:
-        """Make one gradient of the means over the blocks of samples, stacked along axis 0."""
+        """Make one gradient of the means over the blocks of samples: (K, D) to (D,)."""
         return means[0, ...]
 
     def calibrate(self, pilot: Pilot | None = None) -> Self:

@@ -80,10 +80,15 @@ class Tucker:
         """Tucker ranks ``(r_1, ..., r_d)``."""
         return tuple(self.core.shape)
 
-    @property
+    @lazy
     def d_eff(self) -> int:
         """Effective dimension ``Σ p_k r_k + Π r_k`` of the paper's section 3."""
         return sum(p * r for p, r in zip(self.shape, self.rank, strict=True)) + math.prod(self.rank)
+
+    @lazy
+    def sizes(self) -> list[int]:
+        """How many numbers each block has."""
+        return [math.prod(block.shape) for block in self.blocks]
 
     def full(self) -> Array:
         """Return the whole tensor."""
@@ -171,15 +176,14 @@ class Tucker:
         Axes before the last stay: a batch of vectors is cut into batches of blocks.
         """
         lead = tuple(vector.shape[:-1])
-        return [reshape(vector[..., part], (*lead, *shape)) for part, shape in self._places]
+        pairs = zip(self.places, self.blocks, strict=True)
+        return [reshape(vector[..., part], (*lead, *block.shape)) for part, block in pairs]
 
     @lazy
-    def _places(self) -> list[tuple[slice, tuple[int, ...]]]:
-        """Where each block is among all of them, flattened, and its shape."""
-        shapes = [tuple(block.shape) for block in self.blocks]
-        ends = itertools.accumulate(map(math.prod, shapes), initial=0)
-        parts = itertools.starmap(slice, itertools.pairwise(ends))
-        return list(zip(parts, shapes, strict=True))
+    def places(self) -> list[slice]:
+        """Where each block is among all of them, flattened."""
+        ends = itertools.accumulate(self.sizes, initial=0)
+        return list(itertools.starmap(slice, itertools.pairwise(ends)))
 
     def horizontal(self, columns: Array) -> Array:
         """Project columns of flattened blocks on the steps that move A: ``U_kᵀ dU_k = 0``.
@@ -188,11 +192,11 @@ class Tucker:
         """
         xp = namespace(columns)
         parts = []
-        for k, (place, shape) in enumerate(self._places):
+        for k, place in enumerate(self.places):
             part = columns[place, :]
             if 1 <= k <= self.order:
                 q = self.bases[k - 1]
-                wide = xp.reshape(part, (shape[0], -1))
+                wide = xp.reshape(part, (q.shape[0], -1))
                 part = xp.reshape(wide - q @ (q.T @ wide), part.shape)
             parts.append(part)
         return xp.concat(parts, axis=0)
