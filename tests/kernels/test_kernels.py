@@ -259,7 +259,7 @@ def test_without_the_extension_only_slower(rng, monkeypatch):
 )
 def test_wrong_sizes_never_reach_the_loops(arguments, rng):
     X, factors = rng.normal(size=(9, 3, 4)), (np.ones((3, 2)), np.ones((4, 2)))
-    out = np.empty((4 + 6 + 8, 9))
+    out = np.zeros((4 + 6 + 8, 9))  # of what lies in memory, singles may overflow
     with pytest.raises((ValueError, BufferError)):
         compiled._sweep.sweep(*arguments(X, factors, out))
 

@@ -49,6 +49,14 @@ INLINE long NAME(place)(long j, long back, long last) {
   return at < 0 ? 0 : at < last ? at : last;
 }
 
+/* A line of memory into a cache: the second, as the first takes few at a time; the first, where vectors are as long as
+   lines. If `again`, twice, first when it is so many bytes further off: the processor drops what it has no room for. */
+#define CACHE (VBYTES == LINE ? 3 : 2)
+INLINE void NAME(fetch)(const REAL *x, long again) {
+  __builtin_prefetch(x, 0, CACHE);
+  if (again) __builtin_prefetch((const char *)x + again, 0, CACHE);
+}
+
 INLINE NAME(index) NAME(lanes)(void) {
   NAME(index) e;
   for (long i = 0; i < V; i++) e[i] = (INT)i;
@@ -120,7 +128,7 @@ INLINE void NAME(strips)(int lanes, int parts, int cols, int width, const Matrix
   const REAL *wc = m->w + c * m->ldw, *uc = m->u + c;
   REAL *zc = m->z + c * m->ldz, *gc = m->g + c * V;
   long rows = m->rows, ldx = m->ldx, ldu = m->ldu, ldg = m->ldg;
-  long down = fetch && !m->along ? width * V : ldx;
+  long down = fetch && !m->along ? width * V : ldx, again = fetch && !m->along ? reading.again : 0;
   for (; j < end; j += width) {
     const REAL *x = m->x + NAME(place)(j, m->back, m->last), *w = wc + (lanes ? j : j * V), *u = uc;
     const REAL *next = fetch ? m->next + j * V * (m->along ? 1 : rows) : x;
@@ -139,7 +147,7 @@ INLINE void NAME(strips)(int lanes, int parts, int cols, int width, const Matrix
       for (int v = 0; v < width; v++) {
         xs[v] = NAME(load)(x + v * V);
         KEEP(xs[v]);
-        if (!lanes && v * VBYTES % LINE == 0) __builtin_prefetch(next + v * V, 0, 2); /* the first cache takes too few */
+        if (!lanes && v * VBYTES % LINE == 0) NAME(fetch)(next + v * V, again);
       }
 #pragma GCC unroll 5
       for (int k = 0; k < cols; k++) {
@@ -210,10 +218,11 @@ static Piece *NAME(pieces)(Piece *to, int lanes, int parts, long width, long fir
 }
 
 /* How a matrix of so many vectors in a row is cut, for products with zc columns and sums with gc weights, most of them
-   together. The first and the last vector are alone if they overlap their neighbours. */
-static void NAME(plan_cut)(Cut *cut, int lanes, long count, long back, long last, long zc, long gc) {
+   together. The first and the last vector are alone if they overlap their neighbours. For `few` see Reading. */
+static void NAME(plan_cut)(Cut *cut, int lanes, long few, long count, long back, long last, long zc, long gc) {
   long common = zc < gc ? zc : gc, most = NAME(narrower)(lanes, common, WIDEST(lanes, 1));
   most = NAME(narrower)(lanes, zc + gc - 2 * common, most); /* those that are only products, or only sums */
+  if (few && most == WIDEST(lanes, 2)) most = few;
   long whole = count - (count * V - back > last + V); /* without the last one, if it overlaps */
   Piece *to = cut->pieces;
   cut->stretches = 0;
@@ -372,9 +381,10 @@ static void NAME(prepare)(Plan *plan) {
   long behind = mode->behind, row = plan->row, nv = plan->vectors;
   long zc = plan->partials && plan->core ? end->r : 0;
   if (plan->partials) NAME(weigh)(plan);
-  NAME(plan_cut)(&plan->modes[0].cut, 0, nv, plan->back, row - V, mode->r, mode->gc);
-  for (Mode *m = plan->modes + 1; m < end; m++) NAME(plan_cut)(&m->cut, 1, m->behind, 0, (m->behind - 1) * V, m->r, m->gc);
-  NAME(plan_cut)(&plan->modes[plan->order - 1].cut, 1, end->p, 0, (end->p - 1) * V, zc, end->r);
+  long few = plan->rows * row * (long)sizeof(REAL) > NEAR_BYTES ? reading.few : 0; /* else they are in cache */
+  NAME(plan_cut)(&plan->modes[0].cut, 0, few, nv, plan->back, row - V, mode->r, mode->gc);
+  for (Mode *m = plan->modes + 1; m < end; m++) NAME(plan_cut)(&m->cut, 1, 0, m->behind, 0, (m->behind - 1) * V, m->r, m->gc);
+  NAME(plan_cut)(&plan->modes[plan->order - 1].cut, 1, 0, end->p, 0, (end->p - 1) * V, zc, end->r);
   for (long j = 0, from = 0, at; j < nv; j++, from = at + V) {
     at = NAME(place)(j, plan->back, row - V); /* no weight for what the vector before has */
     for (long c = 0; c < mode->gc; c++)
@@ -412,6 +422,7 @@ static void NAME(sweep)(Plan *plan, const void *tensors) {
   NAME(blocks)(plan, tensors);
 }
 
+#if VBYTES < LINE /* vectors as long as lines took longer, as memory is all that this waits for */
 /* Sums of squares of the samples, less the centre if there is one: several at a time, as each waits for itself. */
 static void NAME(squares)(const Batch *batch, const void *center, void *out) {
   const REAL *x = batch->x, *c = center;
@@ -436,6 +447,7 @@ static void NAME(squares)(const Batch *batch, const void *center, void *out) {
     ((REAL *)out)[i] = total;
   }
 }
+#endif
 #undef vec
 #undef V
 #undef INLINE

@@ -81,6 +81,16 @@ typedef struct {
   Mode modes[MAX_ORDER];
 } Plan;
 
+/* How X is read where it is not in cache, as was best of what was tried: on processors of AMD that do vectors of 64 bytes
+   by halves, on one of Intel, and on AMD's that do them whole. */
+typedef struct {
+  long bytes, along, rows; /* longer rows are fetched as they are read, so many bytes ahead, so many rows at a time; ... */
+  long ahead;              /* ... others at least so many bytes before they are needed, as memory answers late, ... */
+  long again;              /* ... and when they are so many more off; if zero, only once */
+  long few;                /* vectors of a strip of two or three columns; if zero, as many as registers hold */
+} Reading;
+static Reading reading = {12288, 1024, LONG_MAX, AHEAD, 0, 0};
+
 #if defined(__GNUC__) && !defined(__clang__)
 #define SHUFFLE __builtin_shuffle
 #endif
@@ -133,27 +143,21 @@ typedef struct {
   Sweep *sweeps[2]; /* in double and in single precision */
   Squares *squares[2];
 } Isa;
-#define WITH(name, width)                                                                                        \
-  (Isa) {                                                                                                        \
-    #name, width, {sweep_##name##_double, sweep_##name##_float}, {squares_##name##_double, squares_##name##_float} \
+#define WITH(name, width, norms)                                                                                   \
+  (Isa) {                                                                                                          \
+    #name, width, {sweep_##name##_double, sweep_##name##_float}, {squares_##norms##_double, squares_##norms##_float} \
   }
 static Isa isa;
 
-/* Longer rows are fetched as they are read, so many bytes ahead, so many rows at a time: what was best of what was tried
-   on processors of AMD, and on one of Intel with AVX-512, there when lines went into the first cache. */
-typedef struct {
-  long bytes, ahead, rows;
-} LongRows;
-static LongRows long_rows = {12288, 1024, LONG_MAX};
-
 static void choose_isa(void) {
-  isa = WITH(base, 16);
+  isa = WITH(base, 16, base);
 #ifdef MANY_ISAS
   __builtin_cpu_init();
-  int intel = __builtin_cpu_is("intel"); /* others may do vectors of 64 bytes by halves */
-  if (__builtin_cpu_supports("x86-64-v4")) isa = intel ? WITH(avx512, 64) : WITH(avx512vl, 32);
-  else if (__builtin_cpu_supports("x86-64-v3")) isa = WITH(avx2, 32);
-  if (intel) long_rows = (LongRows){2048, 512, 25};
+  int intel = __builtin_cpu_is("intel"), whole = __builtin_cpu_supports("avx512vp2intersect"); /* Zen 5, not 4 */
+  if (__builtin_cpu_supports("x86-64-v4")) isa = intel || whole ? WITH(avx512, 64, avx512vl) : WITH(avx512vl, 32, avx512vl);
+  else if (__builtin_cpu_supports("x86-64-v3")) isa = WITH(avx2, 32, avx2);
+  if (intel) reading = (Reading){2048, 512, 25, AHEAD, 0, 0};
+  else if (whole) reading = (Reading){FAR_BYTES / 2, 1024, LONG_MAX, AHEAD / 2, 2048, 1};
 #endif
 }
 
@@ -206,11 +210,11 @@ static void measure(Plan *plan, const void *x, long itemsize) {
   plan->back = alike ? (long)((uintptr_t)x / (size_t)itemsize) % v : 0;
   plan->vectors = (plan->row + plan->back + v - 1) / v;
   long near = NEAR_BYTES / (first->gc * isa.width + 2 * LINE), far = FAR_BYTES / (plan->row * itemsize);
-  plan->along = plan->row * itemsize > long_rows.bytes ? long_rows.ahead / itemsize : 0;
-  long fetched = plan->along ? long_rows.rows : far;
+  plan->along = plan->row * itemsize > reading.bytes ? reading.along / itemsize : 0;
+  long fetched = plan->along ? reading.rows : far;
   long most = larger(1, near < fetched ? near : fetched), parts = larger(1, (first->p + most - 1) / most);
   plan->rows = larger(1, (first->p + parts - 1) / parts);
-  plan->skip = plan->step * (AHEAD / (plan->rows * plan->row * itemsize) + 1);
+  plan->skip = plan->step * (reading.ahead / (plan->rows * plan->row * itemsize) + 1);
   plan->size_flat = (first->r * plan->vectors + (first->p * first->gc + v - 1) / v) * v;
 }
 
