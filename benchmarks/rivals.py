@@ -1,8 +1,8 @@
 """Whole fits of this library and of others, each in a process of its own.
 
-python benchmarks/rivals.py METHOD SIZE [DTYPE]     time, error and extra memory of one, as JSON
+python benchmarks/rivals.py METHOD SIZE [DTYPE [SEED]]     time, error and extra memory of one, as JSON
 
-SIZE is n,p,r: n samples of p x p x p, ranks r.
+SIZE is n,p,r: n samples of p x p x p, ranks r. The seed is for those that start at random.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def peak_memory():
     return peak
 
 
-def measure(method, size, dtype="float64"):
+def measure(method, size, dtype="float64", seed="0"):
     """Time, error and extra memory (in units of X) of one fit; of a quick one, time when warm."""
     n, p, r = map(int, size.split(","))
     X, y, truth = regression(n, p, r, dtype)
@@ -140,6 +140,7 @@ def measure(method, size, dtype="float64"):
     fit(X[:50], y[:50], r)  # imports and caches
     peak_memory()
     before = peak_memory()  # since then, so what there is now
+    np.random.seed(int(seed))  # numpy's old generator, which TensorLy's default takes
     coefficients, seconds = timed(fit, X, y, r)
     memory = (peak_memory() - before) / X.nbytes
     if seconds < QUICK:  # its first time is also that of new pages and threads

@@ -157,7 +157,7 @@ def scaling(seconds):
     return [*rows, {"change": "twice the threads, reading alone", "time": shared / read}]
 
 
-RUNS = {"tensorly": 11}  # its start is random, and its time with it; others are run three times
+RUNS = {"tensorly": 21}  # its start is random, and its time with it; others are run three times
 TOO_SLOW = ("descent", "torch", "huber")  # with 27,000 coefficients: minutes to hours
 SIZES = {"n=500, 10³, r=3": "500,10,3", "n=2000, 30³, r=3": "2000,30,3"}
 
@@ -172,12 +172,12 @@ def fits(seconds):
             if method == "torch" and find_spec("torch") is None:
                 print("torch is not installed: pip install 'tauten[torch]' for its rows")
                 continue
-            runs = [apart(method, numbers) for _ in range(RUNS.get(method, 3))]
+            runs = [apart(method, numbers, "float64", seed) for seed in range(RUNS.get(method, 3))]
             found = {name: float(np.median([run[name] for run in runs])) for name in runs[0]}
             seconds = sorted(run["seconds"] for run in runs)
             own = own or found["seconds"]
             row = {"size": size, "method": what, "seconds": found["seconds"]}
-            row |= {"from": seconds[0], "to": seconds[-1]}
+            row |= {"from": seconds[0], "to": seconds[-1], "mean": float(np.mean(seconds))}
             rows.append(row | {"times slower": found["seconds"] / own} | found)
             print(rows[-1], flush=True)
     return rows

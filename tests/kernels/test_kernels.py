@@ -101,6 +101,7 @@ def test_tiles_of_every_size(path, rng):
         ((10, 70), (9, 2)),
         ((12, 40), (1, 7)),
         ((55, 300), (5, 4)),
+        ((3, 17_000), (2, 2)),
     ]:
         factors = [rng.normal(size=pair) for pair in zip(shape, rank, strict=True)]
         X, core = rng.normal(size=(17, *shape)), rng.normal(size=rank)
