@@ -153,7 +153,7 @@ static void choose_isa(void) {
   isa = WITH(base, 16, base);
 #ifdef MANY_ISAS
   __builtin_cpu_init();
-  int intel = __builtin_cpu_is("intel"), whole = __builtin_cpu_supports("avx512vp2intersect"); /* Zen 5, not 4 */
+  int intel = __builtin_cpu_is("intel"), whole = __builtin_cpu_supports("avx512vp2intersect"); /* Zen 5, as far as known */
   if (__builtin_cpu_supports("x86-64-v4")) isa = intel || whole ? WITH(avx512, 64, avx512vl) : WITH(avx512vl, 32, avx512vl);
   else if (__builtin_cpu_supports("x86-64-v3")) isa = WITH(avx2, 32, avx2);
   if (intel) reading = (Reading){2048, 512, 25, AHEAD, 0, 0};
