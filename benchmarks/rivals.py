@@ -1,6 +1,6 @@
 """Whole fits of this library and of others, each in a process of its own.
 
-python benchmarks/rivals.py METHOD SIZE [DTYPE [SEED]]     time, error and extra memory of one, as JSON
+python benchmarks/rivals.py METHOD SIZE [DTYPE [SEED]]   time, error and extra memory, as JSON
 
 SIZE is n,p,r: n samples of p x p x p, ranks r. The seed is for those that start at random.
 """
@@ -140,7 +140,7 @@ def measure(method, size, dtype="float64", seed="0"):
     fit(X[:50], y[:50], r)  # imports and caches
     peak_memory()
     before = peak_memory()  # since then, so what there is now
-    np.random.seed(int(seed))  # numpy's old generator, which TensorLy's default takes
+    np.random.seed(int(seed))  # noqa: NPY002 - TensorLy's default is numpy's old generator
     coefficients, seconds = timed(fit, X, y, r)
     memory = (peak_memory() - before) / X.nbytes
     if seconds < QUICK:  # its first time is also that of new pages and threads
