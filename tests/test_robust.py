@@ -279,6 +279,19 @@ def test_median_and_hodges_lehmann_by_hand(K, rng):
     np.testing.assert_allclose(HodgesLehmann(K).reduce(means), np.median(pairs, axis=0))
 
 
+def test_reduce_gets_the_blocks_side_by_side(make_theta, rng):
+    data, theta = Rows(rng.normal(size=(20, 4, 3)), rng.normal(size=20)), make_theta((4, 3), (2, 2))
+    shapes = []
+
+    class Noting(MedianOfMeans):
+        def reduce(self, means):
+            shapes.append(means.shape)
+            return super().reduce(means)
+
+    Problem(data, Squared(), Covariate(), Noting(7).calibrate()).gradient(theta)
+    assert shapes == [(7, theta.d_eff)]
+
+
 def test_median_of_means_with_a_sample_per_block_is_the_median(rng):
     problem, theta = problem_and_point(rng)
     robust = Problem(problem.data, Squared(), Covariate(), MedianOfMeans(31)).calibrate(theta)

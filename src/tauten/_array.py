@@ -159,7 +159,7 @@ def _samples_fastest(array: np.ndarray) -> bool:
 
 
 def summed(array: Array, axis: int | None = None) -> Array:
-    """Sum over an axis, or over all; numpy takes longer to be asked than to add a few numbers."""
+    """Sum over an axis, or over all; `np.sum` takes longer to begin than to add a few numbers."""
     if is_numpy(array):
         return np.add.reduce(array, axis=axis)
     return namespace(array).sum(array, axis=axis)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import combinations
 
 from ._array import Array, namespace
@@ -34,7 +33,7 @@ def manifold_curvature(theta: Tucker, tensor: Array) -> Array:
            [2., 6., 0.]])
     """
     xp = namespace(theta.core)
-    sizes = [math.prod(block.shape) for block in theta.blocks]
+    sizes = theta.sizes
     pairs = list(combinations(range(len(sizes)), 2))
     mixed = {pair: _mixed(theta, tensor, *pair) for pair in pairs if pair[1] <= theta.order}
 

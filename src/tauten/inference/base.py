@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -60,7 +59,7 @@ def leverage(problem: Problem, theta: Tucker) -> tuple[int, float]:
     p covariates, however many responses each sample has.
     """
     free = sum(r * (p - r) for p, r in zip(theta.shape, theta.rank, strict=True))
-    free += sum(math.prod(b.shape) for b in (theta.core, *theta.blocks[1 + theta.order :]))
+    free += theta.sizes[0] + sum(theta.sizes[1 + theta.order :])
 
     def counts(chunk: Chunk) -> list[int]:
         y = to_numpy(chunk.y)

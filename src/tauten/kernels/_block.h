@@ -30,9 +30,9 @@ typedef struct {
   long along;
   const REAL *u;          /* rows x columns */
   long ldu;
-  const REAL *w;          /* columns x count; of vectors at the first level, of numbers for all lanes behind it */
+  const REAL *w;          /* columns x vectors of a row at the first level, columns x numbers for all lanes behind it */
   long ldw;
-  REAL *z;                /* columns x count */
+  REAL *z;                /* columns x vectors of a row */
   long ldz;
   REAL *g;                /* rows x columns */
   long ldg;
@@ -188,10 +188,11 @@ INLINE void NAME(strips)(int lanes, int parts, int cols, int width, const Matrix
       NAME(strips)(lanes, parts, cols, width, m, c, j, end, fetch);                                              \
   }
 #define LOOK_UP(lanes, parts, cols, width) \
-  case KIND(lanes, parts, cols, width): return NAME(strip##lanes##parts##cols##width);
+  case KIND(lanes, parts, cols, width): \
+    return cols <= MOST_AT_ONCE(lanes) && width <= WIDEST(lanes, cols) ? NAME(strip##lanes##parts##cols##width) : NULL;
 #define KIND(lanes, parts, cols, width) ((((lanes)*4 + (parts)) * 8 + (cols)) * 16 + (width)) /* a number for each */
 EACH_STRIP(DEFINE)
-static Strips *NAME(strip_of)(long kind) {
+static MakeStrips *NAME(strip_of)(long kind) {
   switch (kind) { EACH_STRIP(LOOK_UP) }
   return NULL;
 }
@@ -218,7 +219,8 @@ static Piece *NAME(pieces)(Piece *to, int lanes, int parts, long width, long fir
 }
 
 /* How a matrix of so many vectors in a row is cut, for products with zc columns and sums with gc weights, most of them
-   together. The first and the last vector are alone if they overlap their neighbours. For `few` see Reading. */
+   together. The first and the last vector are alone if they overlap their neighbours. For `few` see Reading:
+   of vectors as long as lines, two and three columns have one width, and no others. */
 static void NAME(plan_cut)(Cut *cut, int lanes, long few, long count, long back, long last, long zc, long gc) {
   long common = zc < gc ? zc : gc, most = NAME(narrower)(lanes, common, WIDEST(lanes, 1));
   most = NAME(narrower)(lanes, zc + gc - 2 * common, most); /* those that are only products, or only sums */
@@ -381,7 +383,7 @@ static void NAME(prepare)(Plan *plan) {
   long behind = mode->behind, row = plan->row, nv = plan->vectors;
   long zc = plan->partials && plan->core ? end->r : 0;
   if (plan->partials) NAME(weigh)(plan);
-  long few = plan->rows * row * (long)sizeof(REAL) > NEAR_BYTES ? reading.few : 0; /* else they are in cache */
+  long few = plan->rows * row * (long)sizeof(REAL) > NEAR_BYTES ? reading.few : 0; /* rows of fewer bytes stay in the first cache */
   NAME(plan_cut)(&plan->modes[0].cut, 0, few, nv, plan->back, row - V, mode->r, mode->gc);
   for (Mode *m = plan->modes + 1; m < end; m++) NAME(plan_cut)(&m->cut, 1, 0, m->behind, 0, (m->behind - 1) * V, m->r, m->gc);
   NAME(plan_cut)(&plan->modes[plan->order - 1].cut, 1, 0, end->p, 0, (end->p - 1) * V, zc, end->r);
@@ -460,3 +462,4 @@ static void NAME(squares)(const Batch *batch, const void *center, void *out) {
 #undef DEFINE
 #undef LOOK_UP
 #undef KIND
+#undef CACHE

@@ -15,16 +15,17 @@
 #define LINE 64          /* bytes of memory that come together */
 #define MAX_ORDER 16
 #define NEAR_BYTES 24576 /* of a strip down some rows and what is made of it, which stays in the first cache */
-#define FAR_BYTES 262144 /* of these rows, while the next ones are fetched into the second cache */
-#define AHEAD 16384      /* bytes fetched before they are needed, at least: memory answers late */
+#define FAR_BYTES 262144 /* of these rows, while the next ones are fetched: both stay in the second cache */
+#define AHEAD 16384      /* bytes fetched before they are needed: memory answers late */
 #define ALIGNED 32       /* vectors in a row from which on it pays to take them as lines of memory lie */
+#define STRETCHES 4      /* the first vector of a row, whole strips, what is left, the last vector */
 #define PRODUCTS 1       /* what is made of a matrix: see _block.h */
 #define SUMS 2
 
 /* What is made of a strip of a matrix, see _block.h, for the columns from one on, and where the strip is. */
-typedef void Strips(const void *matrix, long column, long from, long to, int fetch);
+typedef void MakeStrips(const void *matrix, long column, long from, long to, int fetch);
 typedef struct {
-  Strips *make;
+  MakeStrips *make;
   long c;
 } Piece;
 
@@ -35,7 +36,7 @@ typedef struct {
 } Stretch;
 
 typedef struct {
-  Stretch stretch[4];
+  Stretch stretch[STRETCHES];
   int stretches;
   Piece *pieces; /* of all of them */
 } Cut;
@@ -72,7 +73,7 @@ typedef struct {
   const void *core;     /* core tensor to contract the partial projections with, or NULL */
   const void *center;   /* tensor subtracted from each sample, or NULL */
   const void *scale;    /* factor of each sample, or NULL */
-  void **out;           /* core, then one array per mode: entries x samples */
+  void **out;           /* where the core's part begins, then that of each mode: entries x samples */
   void **shift;         /* the same for the centre, or NULL */
   void *flat;           /* room for what the first level leaves of a block of samples */
   void *sums, *ends;    /* room for partial projections, as vectors */
@@ -113,7 +114,7 @@ static Reading reading = {12288, 1024, LONG_MAX, AHEAD, 0, 0};
 #define MANY_REGISTERS 0
 #endif
 #include "_types.h"
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__)
 #define MANY_ISAS
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v3")
@@ -157,14 +158,14 @@ static void choose_isa(void) {
   if (__builtin_cpu_supports("x86-64-v4")) isa = intel || whole ? WITH(avx512, 64, avx512vl) : WITH(avx512vl, 32, avx512vl);
   else if (__builtin_cpu_supports("x86-64-v3")) isa = WITH(avx2, 32, avx2);
   if (intel) reading = (Reading){2048, 512, 25, AHEAD, 0, 0};
-  else if (whole) reading = (Reading){FAR_BYTES / 2, 1024, LONG_MAX, AHEAD / 2, 2048, 1};
+  else if (whole) reading = (Reading){131072, 1024, LONG_MAX, 8192, 2048, 1};
 #endif
 }
 
 static long larger(long a, long b) { return a > b ? a : b; }
 
 /* A piece of the memory, or while that is measured only its size. */
-static void *piece(char *memory, size_t *used, long numbers, long itemsize) {
+static void *room(char *memory, size_t *used, long numbers, long itemsize) {
   void *found = memory ? memory + *used : NULL;
   *used += ((size_t)(numbers * itemsize) + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
   return found;
@@ -178,20 +179,20 @@ static size_t lay_out(Plan *plan, char *memory, long itemsize) {
   for (Mode *m = first; m <= last; m++) {
     long columns = m == first ? plan->vectors * v : m->behind;
     ranks *= m->r, sums = larger(sums, m->p * m->gc);
-    m->w = piece(memory, &used, m == last ? m->p * m->r : (plan->core ? ranks : m->gc) * columns, itemsize);
-    m->cut.pieces = piece(memory, &used, 4 * (m->r + m->gc + m->r), sizeof(Piece));
-    if (m > first) m->batch = piece(memory, &used, (m->left * m->p * m->behind + v) * v, itemsize);
+    m->w = room(memory, &used, m == last ? m->p * m->r : (plan->core ? ranks : m->gc) * columns, itemsize);
+    m->cut.pieces = room(memory, &used, STRETCHES * larger(m->r, m->gc), sizeof(Piece));
+    if (m > first) m->batch = room(memory, &used, (m->left * m->p * m->behind + v) * v, itemsize);
   }
   plan->size_sums = larger(sums, ranks) + v;
-  plan->sums = piece(memory, &used, plan->size_sums * v, itemsize);
-  plan->ends = piece(memory, &used, last->p * last->r * v, itemsize);
-  plan->rough = piece(memory, &used, first->gc * first->behind, itemsize);
-  plan->padded = first->behind < v ? piece(memory, &used, first->p * v, itemsize) : NULL;
-  plan->flat = piece(memory, &used, v * plan->size_flat, itemsize);
-  if (plan->shift) plan->shift[0] = piece(memory, &used, ranks, itemsize);
+  plan->sums = room(memory, &used, plan->size_sums * v, itemsize);
+  plan->ends = room(memory, &used, last->p * last->r * v, itemsize);
+  plan->rough = room(memory, &used, first->gc * first->behind, itemsize);
+  plan->padded = first->behind < v ? room(memory, &used, first->p * v, itemsize) : NULL;
+  plan->flat = room(memory, &used, v * plan->size_flat, itemsize);
+  if (plan->shift) plan->shift[0] = room(memory, &used, ranks, itemsize);
   for (int k = 1; plan->shift && k <= plan->order; k++) {
     const Mode *m = first + k - 1;
-    plan->shift[k] = piece(memory, &used, m->p * (plan->core ? m->r : m->left * m->right), itemsize);
+    plan->shift[k] = room(memory, &used, m->p * (plan->core ? m->r : m->left * m->right), itemsize);
   }
   return used;
 }
@@ -228,7 +229,7 @@ static void *plan_memory(Plan *plan, const void *x, long itemsize) {
 
 /* Arguments and their buffers, all released together. */
 typedef struct {
-  Py_buffer views[2 * MAX_ORDER + 8];
+  Py_buffer views[MAX_ORDER + 5]; /* samples, factors, core, centre, scale, what is made */
   int used;
 } Views;
 
@@ -300,15 +301,18 @@ static int read_plan(PyObject *args, Views *views, Plan *plan, void **outs, Batc
   entries = ranks;
   for (int k = 0; plan->partials && k < plan->order; k++) {
     const Mode *m = plan->modes + k;
-    first[k + 1] = entries, entries += m->p * (core != Py_None ? m->r : ranks / (m->r ? m->r : 1));
+    long others = 1;
+    for (int j = 0; j < plan->order; j++) others *= j == k ? 1 : plan->modes[j].r;
+    first[k + 1] = entries, entries += m->p * (core != Py_None ? m->r : others);
   }
-  char *room;
-  if (!(room = view(views, out, format, entries * plan->n, 1)) ||
+  char *made;
+  if (!(made = view(views, out, format, entries * plan->n, 1)) ||
       !view_optional(views, core, format, ranks, &plan->core) ||
       !view_optional(views, center, format, plan->size, &plan->center) ||
       !view_optional(views, scale, format, plan->n, &plan->scale))
     return 0;
-  for (int k = 0; k <= plan->order; k++) outs[k] = room + first[k] * plan->n * v->itemsize;
+  if (!ranks) memset(made, 0, (size_t)(entries * plan->n * v->itemsize)); /* of no columns nothing is put there */
+  for (int k = 0; k <= plan->order; k++) outs[k] = made + first[k] * plan->n * v->itemsize;
   return 1;
 }
 

@@ -63,8 +63,9 @@ def project(
     ends = list(itertools.accumulate(map(math.prod, shapes), initial=0))
     out = np.empty((ends[-1], X.shape[0]), _type(X, factors))
     _run(X, factors, (None, center, scale), partials, out)
-    places = zip(itertools.pairwise(ends), shapes, strict=True)
-    return [_samples_first(out[low:high].reshape(*shape, -1)) for (low, high), shape in places]
+    places = itertools.starmap(slice, itertools.pairwise(ends))
+    pairs, n = zip(places, shapes, strict=True), X.shape[0]
+    return [_samples_first(out[place].reshape(*shape, n)) for place, shape in pairs]
 
 
 def derivatives(

@@ -108,7 +108,7 @@ class Problem:
         """
         chunk, kernel = self.data.sample(PILOT_SIZE), self.kernel
         free = degrees_of_freedom(theta.shape, theta.rank)
-        free += sum(math.prod(block.shape) for block in theta.blocks[1 + theta.order :])
+        free += sum(theta.sizes[1 + theta.order :])
         total = total_weight(self.data)
         if free >= chunk.y.shape[0] and not self.ridge:
             return Jeffreys(None, min(1.0, free / float(total)))
@@ -126,13 +126,14 @@ class Problem:
         self, theta: Tucker, sums: list[Any], asked: Asked, n: int | None = None
     ) -> Gradient:
         """A gradient from sums over `n` samples, by default all."""
-        matrix, correction, value, count, changed, moved, tensor = sums
-        mean = self.robust.reduce(moved / column(count, 2))
+        matrix, correction, value, count, changed, total, tensor = sums
+        mean = self.robust.reduce(total / column(count, 2))
         weight, n = summed(count), n or self.data.n
+        shares = zip(changed.tolist(), theta.sizes, strict=True)
         found = Gradient(
             theta.with_blocks(theta.split(mean)),
             float(summed(value) / weight),
-            tuple([c / (size * n) for c, size in zip(changed.tolist(), theta.sizes, strict=True)]),
+            tuple([c / max(1, size * n) for c, size in shares]),
             matrix / weight if asked.curvature else None,
             correction / weight if asked.curvature else None,
             tensor / weight if asked.tensor else None,

@@ -129,8 +129,8 @@ class Kernel:
     def gradient(self, seen: Seen) -> list[Any]:
         """Sums over a chunk: value, samples per block, changed entries, then the gradients."""
         members = self._members(seen.line.chunk)
-        value, moved = matmul(members, self.totals(seen)), matmul(members, seen.cut)
-        return [value, summed(members, axis=1), np.asarray(seen.changed), moved]
+        value, total = matmul(members, self.totals(seen)), matmul(members, seen.cut)
+        return [value, summed(members, axis=1), np.asarray(seen.changed), total]
 
     def kept_score(self, seen: Seen) -> Array:
         """Bent scores, weighted, of samples as far as they are kept: see :attr:`Gradient.tensor`.

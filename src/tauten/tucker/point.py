@@ -80,15 +80,15 @@ class Tucker:
         """Tucker ranks ``(r_1, ..., r_d)``."""
         return tuple(self.core.shape)
 
-    @lazy
+    @property
     def d_eff(self) -> int:
         """Effective dimension ``Σ p_k r_k + Π r_k`` of the paper's section 3."""
-        return sum(p * r for p, r in zip(self.shape, self.rank, strict=True)) + math.prod(self.rank)
+        return sum(self.sizes[: self.order + 1])
 
     @lazy
-    def sizes(self) -> list[int]:
+    def sizes(self) -> tuple[int, ...]:
         """How many numbers each block has."""
-        return [math.prod(block.shape) for block in self.blocks]
+        return tuple(math.prod(block.shape) for block in self.blocks)
 
     def full(self) -> Array:
         """Return the whole tensor."""
@@ -180,10 +180,10 @@ class Tucker:
         return [reshape(vector[..., part], (*lead, *block.shape)) for part, block in pairs]
 
     @lazy
-    def places(self) -> list[slice]:
+    def places(self) -> tuple[slice, ...]:
         """Where each block is among all of them, flattened."""
         ends = itertools.accumulate(self.sizes, initial=0)
-        return list(itertools.starmap(slice, itertools.pairwise(ends)))
+        return tuple(itertools.starmap(slice, itertools.pairwise(ends)))
 
     def horizontal(self, columns: Array) -> Array:
         """Project columns of flattened blocks on the steps that move A: ``U_kᵀ dU_k = 0``.
