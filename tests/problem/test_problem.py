@@ -217,3 +217,10 @@ def test_chunks_of_passes_with_curvature_are_smaller(of_x, of_y, plain, curved, 
     problem.curvature(theta)
     problem.scatter(theta)
     assert asked == [plain, curved, curved, curved]
+
+
+def test_a_point_of_rank_zero_has_a_gradient(make_theta, rng):
+    data, theta = Rows(rng.normal(size=(20, 4, 3)), rng.normal(size=20)), make_theta((4, 3), (0, 2))
+    found = Problem(data, Squared(), Covariate(), Truncate(1.0).calibrate()).gradient(theta)
+    assert found.truncated == (0, 0, 0)
+    assert not np.any(found.blocks.factors[1])

@@ -182,14 +182,15 @@ INLINE void NAME(strips)(int lanes, int parts, int cols, int width, const Matrix
 #define EACH_STRIP(DO)                                       \
   EACH_WIDTH(DO, 0, 1) EACH_WIDTH(DO, 0, 2) EACH_WIDTH(DO, 0, 3) \
   EACH_WIDTH(DO, 1, 1) EACH_WIDTH(DO, 1, 2) EACH_WIDTH(DO, 1, 3)
+#define FIT(lanes, cols, width) (cols <= MOST_AT_ONCE(lanes) && width <= WIDEST(lanes, cols))
 #define DEFINE(lanes, parts, cols, width)                                                                        \
   static void NAME(strip##lanes##parts##cols##width)(const void *m, long c, long j, long end, int fetch) {       \
-    if (cols <= MOST_AT_ONCE(lanes) && width <= WIDEST(lanes, cols)) /* of others there is nothing to compile */ \
+    if (FIT(lanes, cols, width)) /* of others there is nothing to compile */                                     \
       NAME(strips)(lanes, parts, cols, width, m, c, j, end, fetch);                                              \
   }
 #define LOOK_UP(lanes, parts, cols, width) \
   case KIND(lanes, parts, cols, width): \
-    return cols <= MOST_AT_ONCE(lanes) && width <= WIDEST(lanes, cols) ? NAME(strip##lanes##parts##cols##width) : NULL;
+    return FIT(lanes, cols, width) ? NAME(strip##lanes##parts##cols##width) : NULL;
 #define KIND(lanes, parts, cols, width) ((((lanes)*4 + (parts)) * 8 + (cols)) * 16 + (width)) /* a number for each */
 EACH_STRIP(DEFINE)
 static MakeStrips *NAME(strip_of)(long kind) {
@@ -383,8 +384,8 @@ static void NAME(prepare)(Plan *plan) {
   long behind = mode->behind, row = plan->row, nv = plan->vectors;
   long zc = plan->partials && plan->core ? end->r : 0;
   if (plan->partials) NAME(weigh)(plan);
-  long few = plan->rows * row * (long)sizeof(REAL) > NEAR_BYTES ? reading.few : 0; /* rows of fewer bytes stay in the first cache */
-  NAME(plan_cut)(&plan->modes[0].cut, 0, few, nv, plan->back, row - V, mode->r, mode->gc);
+  int small = plan->rows * row * (long)sizeof(REAL) <= NEAR_BYTES; /* rows of so few bytes stay in the first cache */
+  NAME(plan_cut)(&plan->modes[0].cut, 0, small ? 0 : reading.few, nv, plan->back, row - V, mode->r, mode->gc);
   for (Mode *m = plan->modes + 1; m < end; m++) NAME(plan_cut)(&m->cut, 1, 0, m->behind, 0, (m->behind - 1) * V, m->r, m->gc);
   NAME(plan_cut)(&plan->modes[plan->order - 1].cut, 1, 0, end->p, 0, (end->p - 1) * V, zc, end->r);
   for (long j = 0, from = 0, at; j < nv; j++, from = at + V) {
@@ -459,6 +460,7 @@ static void NAME(squares)(const Batch *batch, const void *center, void *out) {
 #undef MOST_AT_ONCE
 #undef EACH_WIDTH
 #undef EACH_STRIP
+#undef FIT
 #undef DEFINE
 #undef LOOK_UP
 #undef KIND

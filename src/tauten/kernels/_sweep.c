@@ -199,11 +199,10 @@ static size_t lay_out(Plan *plan, char *memory, long itemsize) {
 
 /* Sizes of all levels. */
 static void measure(Plan *plan, const void *x, long itemsize) {
-  long left = 1, right = 1, behind = 1, v = isa.width / itemsize;
+  long behind = 1, v = isa.width / itemsize;
   Mode *first = plan->modes, *last = first + plan->order - 1;
-  for (Mode *m = first; m <= last; m++) m->left = left, left *= m->r;
   for (Mode *m = last; m >= first; m--) {
-    m->right = right, right *= m->r, m->behind = behind, behind *= m->p;
+    m->behind = behind, behind *= m->p;
     m->gc = !plan->partials ? 0 : plan->core ? m->r : m->right;
   }
   plan->row = larger(first->behind, v);
@@ -295,15 +294,14 @@ static int read_plan(PyObject *args, Views *views, Plan *plan, void **outs, Batc
       PyErr_Format(PyExc_ValueError, "sweep: factor %d must be a matrix with %ld rows of the type of the batch", k + 1, m->p);
       return 0;
     }
-    m->r = vu->shape[1], m->u = vu->buf, ranks *= m->r;
+    m->r = vu->shape[1], m->u = vu->buf, m->left = ranks, ranks *= m->r;
   }
   long first[MAX_ORDER + 1] = {0}; /* entries before each part of what is made */
   entries = ranks;
+  for (long k = plan->order - 1, right = 1; k >= 0; right *= plan->modes[k--].r) plan->modes[k].right = right;
   for (int k = 0; plan->partials && k < plan->order; k++) {
     const Mode *m = plan->modes + k;
-    long others = 1;
-    for (int j = 0; j < plan->order; j++) others *= j == k ? 1 : plan->modes[j].r;
-    first[k + 1] = entries, entries += m->p * (core != Py_None ? m->r : others);
+    first[k + 1] = entries, entries += m->p * (core != Py_None ? m->r : m->left * m->right);
   }
   char *made;
   if (!(made = view(views, out, format, entries * plan->n, 1)) ||

@@ -63,9 +63,8 @@ def project(
     ends = list(itertools.accumulate(map(math.prod, shapes), initial=0))
     out = np.empty((ends[-1], X.shape[0]), _type(X, factors))
     _run(X, factors, (None, center, scale), partials, out)
-    places = itertools.starmap(slice, itertools.pairwise(ends))
-    pairs, n = zip(places, shapes, strict=True), X.shape[0]
-    return [_samples_first(out[place].reshape(*shape, n)) for place, shape in pairs]
+    pairs, n = zip(itertools.pairwise(ends), shapes, strict=True), X.shape[0]
+    return [_samples_first(out[low:high].reshape(*shape, n)) for (low, high), shape in pairs]
 
 
 def derivatives(
