@@ -10,6 +10,7 @@ import pytest
 from scipy.linalg import block_diag
 
 import oracle
+from tauten import TensorRegressor
 from tauten.data import Rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Huber as HuberLoss
@@ -477,7 +478,7 @@ def test_curvatures_are_of_those_problems_that_are_asked(rng, make_theta):
     X, y = rng.normal(size=(40, 4, 3)), rng.normal(size=40)
     problem = Problem(Rows(X, y, chunk=15), Squared(), Covariate(), Truncate(0.5).calibrate())
     thetas = [make_theta((4, 3), (2, 2)) for _ in range(3)]
-    asked = [Asked(), Asked(curvature=True, tensor=True), Asked(curvature=True)]
+    asked = [Asked(), Asked(curvature=True, correction=True, tensor=True), Asked(curvature=True)]
     for mine, theta, one in zip(
         gradients([problem] * 3, thetas, curvature=asked), thetas, asked, strict=True
     ):
@@ -485,7 +486,7 @@ def test_curvatures_are_of_those_problems_that_are_asked(rng, make_theta):
         agree(mine.blocks.flat(), alone.blocks.flat())
         for name in ("curvature", "correction", "tensor"):
             found = getattr(mine, name)
-            assert (found is not None) is getattr(one, name, one.curvature)
+            assert (found is not None) is getattr(one, name)
             if found is not None:
                 agree(found, getattr(alone, name))
 
@@ -530,6 +531,49 @@ def test_where_thresholds_were_chosen_samples_need_no_other_sweep(robust, option
     for name in ("value", "truncated", "curvature", "correction", "tensor"):
         np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), atol=1e-12)
     assert problem.data.reads.passes == before + 1  # that of the one that did not know
+
+
+@pytest.mark.parametrize(
+    ("robust", "options"),
+    [
+        (Adaptive(tau=0.5), {}),
+        (Adaptive(), {"loss": "poisson"}),
+        (Adaptive(omega=2.0), {}),
+        (Adaptive(nu=0.1), {"response": (3,)}),
+    ],
+)
+def test_nor_to_tell_who_was_cut_there(robust, options, rng):
+    problem, theta, before = known(robust, rng=rng, **options)
+    found = problem.influence(theta)
+    assert problem.data.reads.passes == before
+    assert found.max() > 0
+    np.testing.assert_allclose(found, replace(problem).influence(theta), atol=1e-12)
+
+
+def test_a_fit_looks_who_was_cut_where_it_swept_its_samples_last(rng, monkeypatch):
+    """A step of less than a two-hundredth of A before its end, where they look about the same."""
+    X = rng.normal(size=(600, 6, 5))
+    y = 3 * X[:, 0, 0] + 2 * X[:, 1, 2] + rng.normal(size=600)
+    y[:20] += 30
+    points, influence = [], Problem.influence
+
+    def watched(problem, theta):
+        points.append((problem, theta))
+        return influence(problem, theta)
+
+    monkeypatch.setattr(Problem, "influence", watched)
+    model = TensorRegressor(2).fit(X, y)
+    ((problem, theta),) = points
+    last = [step.change for step in model.result_.history]
+    end = model.result_.theta
+    assert len(last) == 1
+    assert last[0] < 5e-3
+    assert knows(problem, theta)
+    assert model.influence_.max() > 0.5
+    np.testing.assert_allclose(model.influence_, influence(problem, end), atol=0.01)
+    exact = TensorRegressor(2, solver="newton:tol=1e-12").fit(X, y)
+    assert points[-1][1] is exact.result_.theta
+    assert len(exact.result_.history) > 1
 
 
 def test_elsewhere_or_with_anything_else_they_do(rng):

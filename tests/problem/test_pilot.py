@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tauten.data import Rows, rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Loss, Squared
-from tauten.problem import Problem, pilot
-from tauten.robust import Robustifier, Shrink, Truncate, thresholds
+from tauten.problem import Kernel, Problem, pilot
+from tauten.robust import Adaptive, Cauchy, Huber, Robustifier, Shrink, Truncate, thresholds
 from tauten.tucker import Tucker
 
 
@@ -40,6 +42,78 @@ def test_a_pilot_tells_robustifiers_apart_that_shrink_otherwise(make_theta, rng,
     assert risks == [problem.pilot(theta).risks([r])[0] for r in robust]
     monkeypatch.setattr(pilot, "SMALL", 0)  # matrices too large to hold those of all of them
     assert risks == problem.pilot(theta).risks(robust)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("robust", [Robustifier(), Shrink(2.0), Huber(1.0), Cauchy(4.0)])
+def test_thresholds_share_the_samples_that_none_of_them_cuts(
+    make_theta, rng, robust, weighted, monkeypatch
+):
+    """One wild sample, beside which the others would be lost if it were ever added to them."""
+    theta, X = make_theta((4, 3), (2, 2)).canonical(), rng.normal(size=(90, 4, 3))
+    y, weight = rng.normal(size=90), rng.uniform(0.5, 2.0, size=90) if weighted else None
+    y[7] = 1e12
+    problem = Problem(Rows(X, y, None, weight), Squared(), Covariate())
+
+    def made(tau):
+        found = Adaptive(tau=tau, omega=getattr(robust, "omega", np.inf), nu=np.inf).calibrate()
+        return found.with_bend(robust.calibrate()) if hasattr(robust, "nu") else found
+
+    some = [made(tau) for tau in (4.0, 5.0, 6.0)]
+    found, added = problem.pilot(theta).risks(some), []
+    assert len(set(found)) == 3
+    alone = [problem.pilot(theta).risks([one])[0] for one in some]
+    np.testing.assert_allclose(found, alone, rtol=1e-9)
+    scatter = Kernel.scatter
+    monkeypatch.setattr(
+        Kernel, "scatter", lambda k, seen: (added.append(len(seen.score)), scatter(k, seen))[1]
+    )
+    problem.pilot(theta).risks(some)
+    shared, *rest = added
+    assert rest == [90 - shared] * 3
+    assert 0 < rest[0] < 70
+
+
+def test_thresholds_share_samples_that_count_less(make_theta, rng):
+    """Counts do not shrink with their covariates: it is their share of the loss that does."""
+    theta, X = make_theta((4, 3), (2, 2)).canonical(), rng.normal(size=(90, 4, 3))
+    y = rng.poisson(2.0, size=90).astype(float)
+    problem = Problem(Rows(X, y), Loss.get("poisson"), Covariate())
+    some = [Adaptive(tau=tau, omega=2.0, nu=np.inf).calibrate() for tau in (4.0, 8.0, 16.0)]
+    alone = [problem.pilot(theta).risks([one])[0] for one in some]
+    np.testing.assert_allclose(problem.pilot(theta).risks(some), alone, rtol=1e-9)
+    assert len(set(alone)) == 3
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e9])
+def test_thresholds_that_cut_all_or_nothing(make_theta, rng, scale):
+    theta, X = make_theta((4, 3), (2, 2)).canonical(), rng.normal(size=(90, 4, 3))
+    problem = Problem(Rows(X, 1e3 + rng.normal(size=90)), Squared(), Covariate())
+    some = [Truncate(scale * tau).calibrate() for tau in (1e-3, 2e-3)]
+    alone = [problem.pilot(theta).risks([one])[0] for one in some]
+    np.testing.assert_allclose(problem.pilot(theta).risks(some), alone, rtol=1e-9)
+
+
+def test_bends_that_differ_share_no_sums(make_theta, rng):
+    theta, X = make_theta((4, 3), (2, 2)).canonical(), rng.normal(size=(90, 4, 3))
+    problem = Problem(Rows(X, rng.normal(size=90)), Squared(), Covariate())
+    some = [Huber(nu).calibrate() for nu in (0.5, 1.0, np.inf)]
+    alone = [problem.pilot(theta).risks([one])[0] for one in some]
+    assert problem.pilot(theta).risks(some) == alone
+    assert len(set(alone)) == 3
+
+
+def test_a_choice_tells_the_least_error_that_it_was_made_by(make_theta, rng):
+    """In any gauge; where none was asked for there is none."""
+    theta, X = make_theta((4, 3), (2, 2)), rng.normal(size=(90, 4, 3))
+    problem = Problem(Rows(X, rng.standard_t(2, size=90)), Squared(), Covariate(), Truncate("auto"))
+    chosen, pilot = problem.calibrate(theta), problem.pilot(theta.canonical())
+    scales = thresholds.entry_scales(pilot.gradients())
+    tried = [Truncate([c * s for s in scales]).calibrate() for c in thresholds.FACTORS]
+    assert chosen.error == pytest.approx(np.sqrt(min(pilot.risks(tried))), rel=1e-9)
+    assert np.isnan(problem.error)
+    assert np.isnan(replace(chosen, ridge=1.0).error)
+    assert np.isnan(replace(problem, robust=Truncate(1.0)).calibrate(theta).error)
 
 
 @pytest.mark.parametrize("n", [2000, 2001])

@@ -75,6 +75,53 @@ def test_a_run_without_steps_or_standard_error_is_left_alone(problem, rng):
     assert settled(pca, still) is still
 
 
+@pytest.mark.parametrize(
+    ("error", "expected"), [(np.nan, 1e-5), (0.0, 1e-5), (0.02, 4e-5), (9.0, 1e-4), (np.inf, 1e-4)]
+)
+def test_steps_end_where_a_share_of_the_standard_error_is_left(
+    error, expected, problem, monkeypatch
+):
+    """A five-hundredth of it, relative to A; never less than 1e-5, nor more than 1e-4."""
+    vars(problem)["error"] = error
+    theta = Tucker(np.array([1.0]), [np.eye(3, 1)])
+    assert choose(problem, theta).tol == pytest.approx(expected)
+    monkeypatch.setattr("tauten.solver.choice.LARGEST", 0)
+    assert isinstance(choose(problem, theta), Anderson)
+    assert choose(problem, theta).tol == pytest.approx(expected)
+    assert choose(problem, Tucker(np.array([0.0]), [np.eye(3, 1)])).tol in {1e-5, 1e-4}
+
+
+def test_an_automatic_fit_ends_within_a_hundredth_of_the_standard_error_of_its_end(rng):
+    """And a fit that is told how exact to be, there."""
+    X = rng.normal(size=(400, 6, 5))
+    y = X[:, 0, 0] + X[:, 1, 2] + rng.normal(size=400)
+    model = tt.TensorRegressor(2).fit(X, y)
+    problem, theta = model._at_fit(X, y)
+    end = Newton(tol=1e-13).run(problem, theta).theta
+    error = np.sqrt(problem.pilot(end.canonical()).risks([problem.robust])[0])
+    assert 0 < theta.distance(end) < 0.01 * error
+    assert "tol=0.0001" in model.result_.reason
+    exact = tt.TensorRegressor(2, solver="newton:tol=1e-12", robust=model.robust_).fit(X, y)
+    assert exact.tucker_.distance(end) < 1e-9 * end.norm()
+    assert "below tol=1e-12" in exact.result_.reason
+
+
+@pytest.mark.parametrize(("noise", "expected"), [(1.0, 5e-3), (1e-6, 1e-3)])
+def test_a_fit_that_thresholds_are_chosen_from_is_as_exact_as_they_need(
+    noise, expected, rng, monkeypatch
+):
+    X, tols = rng.normal(size=(400, 6, 5)), []
+    rougher = Newton.rougher
+
+    def watched(solver, tol, n_iter):
+        tols.append(tol)
+        return rougher(solver, tol, n_iter)
+
+    monkeypatch.setattr(Newton, "rougher", watched)
+    tt.TensorRegressor(1).fit(X, X[:, 0, 0] + noise * rng.normal(size=400))
+    assert tols == [expected]
+
+
 @pytest.mark.parametrize("larger", [None, "size", "work"])
 def test_newton_while_its_matrix_is_small_and_quickly_formed(larger, rng, monkeypatch):
     """Four response rows, and in each two columns that add a square to the matrix."""

@@ -79,7 +79,7 @@ def test_a_step_is_newtons_where_the_hessian_is_trusted(loss, make):
 def test_a_kept_matrix_makes_the_same_step_whichever_way_factors_are_turned(loss, make, rng):
     problem, theta = make(loss)
     progress, newton = Progress([theta], thrifty=True), Newton()
-    assert newton.needs(progress) == Asked(curvature=True, tensor=True)
+    assert newton.needs(progress) == Asked(curvature=True, correction=True, tensor=True)
     new = newton.step(problem, theta, problem.gradient(theta, curvature=True), progress)
     assert newton.needs(progress) == Asked()
     turns = [np.linalg.qr(rng.normal(size=(r, r)))[0] for r in theta.rank]
@@ -126,7 +126,7 @@ def test_a_run_ends_as_soon_as_its_steps_tell_that_little_is_left(make):
         (0.04, (0.01, 0.002), 0.0005),  # the slower of A's and of all coefficients' steps
         (0.01, (0.04, 0.002), 0.0005),
         (0.01, (0.04, 0.02), 0.02),  # A is settled, the intercept is not
-        (0.06, (0.06, 0.002), 0.002),  # long ones tell nothing
+        (0.11, (0.11, 0.002), 0.002),  # long ones tell nothing
     ],
 )
 def test_what_is_left_is_the_rest_of_a_series_where_short_steps_shrink_fast(
@@ -237,7 +237,10 @@ def test_a_tensor_is_asked_for_where_it_is_of_use(progress, tensor, make):
         name: value * theta.norm() if name in {"moved", "before"} else value
         for name, value in progress.items()
     }
-    assert Newton().needs(Progress([theta], **sizes)) == Asked(curvature=True, tensor=tensor)
+    asked = Newton().needs(Progress([theta], **sizes))
+    assert (asked.curvature, asked.tensor) == (True, tensor)
+    kept = "tensor" in progress
+    assert asked.correction is (tensor or kept)  # without a tensor there is no use for it
 
 
 def test_a_run_that_keeps_tensors_ends_where_another_does_with_fewer_of_them(make):

@@ -33,11 +33,13 @@ from ..robust import Robustifier
 from ..select import select_rank, select_ridge
 from ..select.thresholds import threshold_and_start
 from ..solver import Iteration, Result, Solver
-from ..solver.choice import settled, solver_for, worth_keeping
-from ..solver.result import Progress
+from ..solver.choice import PILOT, settled, solver_for, tolerance, worth_keeping
+from ..solver.result import Callback, Progress
 from ..tucker import Tucker
 
-PILOT_TOL, PILOT_STEPS = 1e-3, 8  # thresholds need no more
+PILOT_STEPS = 8  # thresholds need no more
+# Last step, relative to A, before which samples look alike: who was cut is then told from there.
+ALIKE = 5e-3
 # Parameters that take a registered name, and of which family.
 PARTS: dict[str, type[Registered]] = {"robust": Robustifier, "loss": Loss, "solver": Solver}
 FEW = 16  # samples that tell what size entries have
@@ -105,7 +107,7 @@ class TensorModel(BaseEstimator):
         try:
             problem, result = self._run(problem, stage, file)
             result = settled(problem, result)
-            influence = problem.influence(result.theta)
+            influence = problem.influence(_looked_from(stage, result))
         except KeyboardInterrupt:
             stopped, problem = True, problem.calibrate(stage.anchor)
             result, influence = stage.interrupted(), np.full(problem.data.n, np.nan)
@@ -172,12 +174,17 @@ class TensorModel(BaseEstimator):
                     file.save(stage)
 
             if not stage.last:
-                pilot, fit = solver.rougher(PILOT_TOL, few), (callback, stage.progress)
-                # not named: it knows its samples, and is in the way of those of the last run
-                rough = pilot.run(problem.calibrate(stage.anchor, rough=True), stage.anchor, *fit)
-                stage.advance(rough.theta)
+                stage.advance(self._rough_fit(problem, stage, few, callback))
             problem = problem.calibrate(stage.anchor)
+            solver = self._solver(problem, stage.anchor)
             return problem, solver.run(problem, stage.anchor, callback, stage.progress)
+
+    def _rough_fit(self, problem: Problem, stage: Stage, n_iter: int, callback: Callback) -> Tucker:
+        """The fit that thresholds are chosen from, with rough ones."""
+        problem = problem.calibrate(stage.anchor, rough=True)
+        tol = tolerance(problem, stage.anchor, *PILOT)
+        solver = self._solver(problem, stage.anchor).rougher(tol, n_iter)
+        return solver.run(problem, stage.anchor, callback, stage.progress).theta
 
     def _file(self, problem: Problem) -> Checkpoint | None:
         """The checkpoint, if there is to be one, of this problem with these settings."""
@@ -292,6 +299,15 @@ class TensorModel(BaseEstimator):
         """
         check_is_fitted(self)
         return loadings(*self._at_fit(X, y, **data), level=level)
+
+
+def _looked_from(stage: Stage, result: Result) -> Tucker:
+    """Where to look at samples from: the end, or as near, where the last run began.
+
+    There they were swept to choose thresholds, as far as they were few.
+    """
+    near = len(result.history) == 1 and result.history[0].change < ALIKE
+    return stage.anchor if near else result.theta
 
 
 def check_fitted_data(data: Samples, n: int, shape: tuple[int, ...], name: str = "y") -> None:

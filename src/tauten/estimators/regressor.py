@@ -36,7 +36,8 @@ class TensorRegressor(RegressorMixin, TensorGLM):
         Starting point: see :mod:`tauten.init`.
     solver : str or Solver
         ``"auto"``, ``"newton"``, ``"anderson"``, ``"gd"`` (Algorithm 1): see
-        :mod:`tauten.solver`.
+        :mod:`tauten.solver`. Steps of ``"auto"`` end where what is left to go is nothing beside the
+        standard error of A, others at their own `tol`.
     fit_intercept : bool
     random_state : int, Generator or None
         For ``init="random"`` and ``"restarts"``, which is the default where samples are few, and
@@ -70,7 +71,7 @@ class TensorRegressor(RegressorMixin, TensorGLM):
         As calibrated, with the thresholds in use.
     influence_ : array (n,)
         How much of each sample's gradient was cut away, from 0 (none) to 1: who is unusual; nan
-        after a fit that was interrupted.
+        after a fit that was interrupted. As of the last step, if that was a short one.
     n_iter_ : int
     result_ : Result
         With ``converged``, ``reason``, ``history`` and ``n_passes``, how often X was read.

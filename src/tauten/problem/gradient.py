@@ -10,12 +10,14 @@ from ..tucker import Tucker
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked for beside a gradient: its `curvature` with the correction, its `tensor`.
+    """What is asked for beside a gradient: `curvature`, its `correction`, its `tensor`.
 
-    The tensor takes a second read of the samples, from memory if not from a file.
+    A correction takes a second matrix where anything is bent; the tensor takes a second read of the
+    samples, from memory if not from a file.
     """
 
     curvature: bool = False
+    correction: bool = False
     tensor: bool = False
 
 

@@ -59,7 +59,7 @@ def gradients_near(
     >>> gradients_near([problem], theta, [step])[0].blocks.core
     array([[6.]])
     """
-    asked, kernels = Asked(curvature=curvature), [problem.kernel for problem in problems]
+    asked, kernels = Asked(curvature, curvature), [problem.kernel for problem in problems]
 
     def sums(chunks: Sequence[Chunk]) -> list[Any]:
         sights, each = _Sights(theta), zip(kernels, steps, chunks, strict=True)

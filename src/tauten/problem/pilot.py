@@ -17,6 +17,7 @@ from ..data.threads import BLAS
 from ..robust import Robustifier
 from ..tucker import Tucker
 from .samplewise import Kernel, per_sample, same_sweep
+from .scatters import scatters
 from .seen import Line, Seen, Swept, View, total_weight, weighted
 from .system import expected_error
 
@@ -53,6 +54,7 @@ class PilotFit:
         self._plain = replace(problem, robust=Robustifier()).kernel
         self._chunk, self._theta, self._sweep = samples, theta, sweep
         self._lines: dict[tuple[int, bytes], Line] = {}
+        self._risks: list[float] = []
 
     @lazy
     def _parts(self) -> list[Chunk]:
@@ -120,9 +122,22 @@ class PilotFit:
         if len(robusts) > 1 and self._theta.d_eff > SMALL:
             return [self.risks([robust])[0] for robust in robusts]
         kernels = [replace(self._plain, robust=robust) for robust in robusts]
+        spread = self._problem.data.spread
+
+        def sums(part: Chunk) -> list[list[Any]]:
+            return scatters(kernels, [self._line(kernel, part) for kernel in kernels])
+
         with quiet():  # where every gradient is cut there is no slope, and the error is infinite
-            sums = [add_up(self._spread(kernel, kernel.scatter)) for kernel in kernels]
-            return self._problem.data.spread(self._risk, sums)
+            parts = zip(*spread(sums, self._parts), strict=True)
+            found = spread(self._risk, [add_up(part) for part in parts])
+        self._risks += found
+        return found
+
+    @property
+    def error(self) -> float:
+        """Estimated standard error ``‖Â - A‖_F``: the least that was asked for; nan if none was."""
+        known = [risk for risk in self._risks if math.isfinite(risk)]
+        return math.sqrt(max(min(known), 0.0)) if known else math.nan
 
     def _risk(self, sums: list[Any]) -> float:
         slope, moment, _ = per_sample(sums)
@@ -146,7 +161,9 @@ class PilotFit:
         point = self._theta.canonical()
         if _same_but_for_signs(point, self._theta):
             return self
-        return PilotFit(self._problem, point, self._chunk, sweep=self._sweep)
+        other = PilotFit(self._problem, point, self._chunk, sweep=self._sweep)
+        other._risks = self._risks
+        return other
 
     def norms(self) -> np.ndarray:
         """Norms of the (centred) covariates."""

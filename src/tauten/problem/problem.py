@@ -135,7 +135,7 @@ class Problem:
             float(summed(value) / weight),
             tuple([c / max(1, size * n) for c, size in shares]),
             matrix / weight if asked.curvature else None,
-            correction / weight if asked.curvature else None,
+            correction / weight if asked.correction else None,
             tensor / weight if asked.tensor else None,
         )
         return self._penalised(theta, found) if self.ridge else found
@@ -285,18 +285,22 @@ class Problem:
         """For each sample, how much of its gradient's norm the robustifier cut away, in [0, 1]."""
         kernel, plain = self.kernel, replace(self, robust=Robustifier()).kernel
 
-        def shares(chunk: Chunk) -> Array:
-            seen = kernel.see(theta, chunk)
+        def shares(line: Line) -> Array:
+            seen = kernel.seen(line)
             if seen.whole:
-                return like(np.zeros(chunk.y.shape[0]), seen.score)
-            line = seen.line if seen.line.whole else plain.linearise(theta, chunk)
+                return like(np.zeros(line.y.shape[0]), seen.score)
+            line = line if line.whole else plain.linearise(theta, line.chunk)
             raw = plain.seen(line).raw
             xp = namespace(raw)
             kept, whole = (xp.linalg.vector_norm(g, axis=1) for g in (seen.cut, raw))
             # Bent entries of a response can cancel less than the raw ones, and more be kept.
             return 1 - ratio(xp.minimum(kept, whole), whole)
 
-        return to_numpy(self.data.map_rows(shares, self.width(theta)))
+        if self.swept is not None and self.swept.theta is theta:
+            parts = self.data.spread(shares, self.swept.lines)
+            return to_numpy(namespace(*parts).concat(parts, axis=0))
+        found = self.data.map_rows(lambda c: shares(kernel.linearise(theta, c)), self.width(theta))
+        return to_numpy(found)
 
     @lazy
     def swept(self) -> Swept | None:
@@ -305,6 +309,11 @@ class Problem:
         Only :meth:`calibrate` knows; a problem that differs in anything does not.
         """
         return None
+
+    @lazy
+    def error(self) -> float:
+        """Estimated standard error ``‖Â - A‖_F`` where thresholds were chosen by it; else nan."""
+        return math.nan
 
     def pilot(self, theta: Tucker, samples: Chunk | None = None) -> PilotFit:
         """Return what thresholds are chosen from, at a point; by default 2,000 samples at most."""
@@ -324,7 +333,7 @@ class Problem:
         robust = self.robust.calibrate(pilot)
         tell("thresholds", lambda: thresholds(robust))
         new = replace(self, robust=robust)
-        vars(new)["swept"] = pilot.swept(robust)
+        vars(new).update(swept=pilot.swept(robust), error=pilot.error)
         return new
 
 
@@ -340,7 +349,7 @@ def gradients(
     Curvatures are of all of them, or as a sequence says.
     """
     if isinstance(curvature, bool):
-        asked = [Asked(curvature, curvature)] * len(problems)
+        asked = [Asked(curvature, curvature, curvature)] * len(problems)
     else:
         asked = list(curvature)
     each = list(zip(problems, thetas, asked, strict=True))

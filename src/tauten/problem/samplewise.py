@@ -159,15 +159,16 @@ class Kernel:
         pair = (weighted(weight, seen.line.chunk), seen.slopes if slope else seen.shares)
         return self._normal_matrices(seen.line, [pair], exact=slope)
 
-    def hessian(self, seen: Seen) -> list[Any]:
-        """Sums over a chunk: safe curvature, and what slopes add to it.
+    def hessian(self, seen: Seen, *, correction: bool) -> list[Any]:
+        """Sums over a chunk: safe curvature, and on demand what slopes add to it.
 
         The slopes are those of the bends. They may be negative, so that a step with them goes to
         the end of the way if that is near, and anywhere if it is not.
         """
         line, shares = seen.line, seen.shares
         pairs = [(weighted(self.weight(line, seen.score, seen.bent), line.chunk), shares)]
-        if seen.bent is not seen.score or shares is not None:  # else all of them are one
+        bent = seen.bent is not seen.score or shares is not None  # else all slopes are one
+        if correction and bent:
             slope = self._safe_curvature(line) * slope_of(self.robust.score, seen.score)
             pairs.append((weighted(slope, line.chunk), seen.slopes))
         safe, *steep = self._normal_matrices(line, pairs, exact=False)
@@ -297,7 +298,9 @@ def per_sample(sums: list[Any]) -> tuple[Array, Array, Array]:
 
 def chunk_sums(kernel: Kernel, seen: Seen, asked: Asked) -> list[Any]:
     """What is summed over a chunk for one problem; last, the scores that its tensor comes of."""
-    curvature = kernel.hessian(seen) if asked.curvature else [0.0, 0.0]
+    curvature = [0.0, 0.0]
+    if asked.curvature:
+        curvature = kernel.hessian(seen, correction=asked.correction)
     scores = kernel.kept_score(seen) if asked.tensor else 0.0
     return [*curvature, *kernel.gradient(seen), scores]
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from .._array import Array, column, namespace, ratio
+import numpy as np
+
+from .._array import Array, column, namespace, ratio, take, to_numpy
 from .._lazy import lazy
 from ..data import Chunk, Samples
 from ..designs import Pullback
@@ -63,6 +65,28 @@ class Line(View):
         """Whether no sample was shrunk."""
         return self.scale is None and self.share is None
 
+    def take(self, rows: np.ndarray) -> Line:
+        """Some of the samples, for sums over what was made of them: their X stays behind.
+
+        Of those whose responses are numbers.
+        """
+
+        def some(array: Array | None) -> Array | None:
+            return None if array is None else take(array, rows)
+
+        chunk = Chunk(None, some(self.chunk.y), None, some(self.chunk.weight), self.chunk.start)
+        return replace(
+            self,
+            y=some(self.y),
+            eta=some(self.eta),
+            share=some(self.share),
+            pseudo=None if self.pseudo is None else (some(self.pseudo[0]), some(self.pseudo[1])),
+            chunk=chunk,
+            pullback=replace(self.pullback, rows=some(self.pullback.rows)),
+            scale=some(self.scale),
+            Z=some(self.Z),
+        )
+
 
 @dataclass(frozen=True)
 class Swept:
@@ -116,6 +140,13 @@ class Seen:
         vars(line)["chunk"] = chunk
         other.line = line
         return other
+
+    @property
+    def touched(self) -> np.ndarray:
+        """Which samples have gradient entries that changed."""
+        if self.cut is self.raw:
+            return np.zeros(self.raw.shape[0], bool)
+        return to_numpy(namespace(self.raw).any(self.cut != self.raw, axis=1))
 
     @property
     def whole(self) -> bool:

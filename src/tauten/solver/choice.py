@@ -16,6 +16,9 @@ from .result import Result
 
 BUDGET = 22  # Newton steps of an automatic fit, forty passes in all; separable classes need more
 SETTLED = 0.02  # share of the standard error of A that a last step may have
+# Shares of it that may be left to go at the end, within limits relative to A: of a fit, and of one
+# that only thresholds are chosen from.
+FIT, PILOT = (0.002, 1e-5, 1e-4), (0.1, 1e-3, 5e-3)
 # What Newton's matrix may cost: its size (beyond, gradients are as quick, and light on a network),
 # and multiplications a sample. Once, for the standard error of A, it may be larger.
 LARGEST, WORK, ONCE = 900, 2e8, 2500
@@ -27,12 +30,23 @@ def solver_for(solver: str | Solver, problem: Problem, theta: Tucker) -> Solver:
 
 
 def choose(problem: Problem, theta: Tucker) -> Solver:
-    """Return Newton while its matrix is quickly formed and factored, else accelerated descent."""
+    """Return Newton while its matrix is quickly formed and factored, else accelerated descent.
+
+    It ends where what is left to go is nothing beside the standard error of A, as far as thresholds
+    were chosen by that.
+    """
+    tol = tolerance(problem, theta, *FIT)
     y = problem.data.y
     columns = math.prod(y.shape[1:-1]) * theta.rank[-1] if y.ndim > 1 else 1  # of problem.normal
     if problem.data.X is None or theta.d_eff > LARGEST or columns * theta.d_eff**2 > WORK:
-        return Anderson()
-    return Newton(n_iter=BUDGET) if problem.loss.residual else Newton()
+        return Anderson(tol=tol)
+    return Newton(BUDGET, tol) if problem.loss.residual else Newton(tol=tol)
+
+
+def tolerance(problem: Problem, theta: Tucker, share: float, least: float, most: float) -> float:
+    """A share of the standard error of A, relative to A; the least where that is not known."""
+    wanted = share * problem.error / max(theta.norm(), math.ulp(0))
+    return min(max(wanted, least), most) if wanted >= 0 else least
 
 
 def worth_keeping(problem: Problem) -> bool:

@@ -61,7 +61,7 @@ class Solver(Registered):
 
     def needs(self, progress: Progress) -> Asked:
         """What the next step needs beside a gradient: all, if it needs the matrix."""
-        return Asked(self.curvature, self.curvature)
+        return Asked(self.curvature, self.curvature, self.curvature)
 
     def remaining(self, progress: Progress) -> float:
         """How far the end of the way may be, relative to A: as far as the last step went."""

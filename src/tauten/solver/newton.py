@@ -16,7 +16,7 @@ from .result import Kept, Progress
 
 BISECTIONS = 2  # the trusted share of a Hessian is found to a quarter: closer, fits take more steps
 # Steps tell how far the end of the way is if they shrink to a quarter or less, from this on.
-FAST, NEARBY = 0.25, 0.05
+FAST, NEARBY = 0.25, 0.1
 # Steps, relative to A: one after which a tensor is no longer that of the point, and one after which
 # the next is too long to be trusted with it.
 STALE, DISTANT = 0.02, 0.5
@@ -54,9 +54,10 @@ class Newton(Solver, name="newton"):
     def needs(self, progress: Progress) -> Asked:
         """A matrix, where none is kept; and the tensor, where it will be of use.
 
-        That is not after a step so long that the next will hardly be trusted with it. Where it is
-        kept, the last one serves while steps are short, and shrink as Newton's do; such runs begin
-        without, as the first step is a long one.
+        Without one there is no use for a correction either, but to tell what bends take of a matrix
+        that is to be kept. The tensor is of no use after a step so long that the next will hardly
+        be trusted with it. Where it is kept, the last one serves while steps are short, and shrink
+        as Newton's do; such runs begin without, as the first step is a long one.
         """
         if progress.kept is not None:
             return Asked()
@@ -64,9 +65,10 @@ class Newton(Solver, name="newton"):
         last = progress.moved if begun else progress.before  # that of the run before
         if progress.tensor is not None:
             slow = begun and last > FAST * progress.before
-            return Asked(curvature=True, tensor=slow or last > STALE * size)
+            return Asked(curvature=True, correction=True, tensor=slow or last > STALE * size)
         near = last <= DISTANT * size or (last == math.inf and not progress.keeps)
-        return Asked(curvature=True, tensor=near and progress.reach > 0)
+        tensor = near and progress.reach > 0
+        return Asked(curvature=True, correction=tensor or progress.thrifty, tensor=tensor)
 
     def remaining(self, progress: Progress) -> float:
         """The rest of steps that shrink by the ratio of the last two; Newton's shrink faster yet.

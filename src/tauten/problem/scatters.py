@@ -1,0 +1,43 @@
+"""Slopes and second moments of several robust gradients, which thresholds are compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._array import namespace
+from ..data.base import add_up
+from .samplewise import Kernel
+from .seen import Line, Seen
+
+
+def scatters(kernels: Sequence[Kernel], lines: Sequence[Line]) -> list[list[Any]]:
+    """:meth:`Kernel.scatter` of several kernels, each with the same samples as it shrinks them.
+
+    Where they differ in what they do to gradients alone, samples that none of them touches are
+    added up once: the gentler thresholds touch few. The sums are not corrected for those that some
+    of them touch, but made without: these may be so large that nothing would be left of the others.
+    """
+    sights = [kernel.seen(line) for kernel, line in zip(kernels, lines, strict=True)]
+    touched = np.any([seen.touched for seen in sights], axis=0)
+    if not _alike(sights) or touched.all():
+        return [kernel.scatter(seen) for kernel, seen in zip(kernels, sights, strict=True)]
+
+    def sums(kernel: Kernel, rows: np.ndarray) -> list[Any]:
+        return kernel.scatter(kernel.seen(lines[0].take(np.flatnonzero(rows))))
+
+    base = sums(kernels[0], ~touched)
+    if not touched.any():
+        return [base] * len(kernels)
+    return [add_up([base, sums(kernel, touched)]) for kernel in kernels]
+
+
+def _alike(sights: Sequence[Seen]) -> bool:
+    """Whether samples were shrunk and scores bent alike, of responses that are numbers."""
+    first, *others = sights
+    if not others or first.line.pullback.rows is None:
+        return False
+    equal = namespace(first.bent).all
+    return all(seen.line is first.line and bool(equal(seen.bent == first.bent)) for seen in others)
