@@ -15,7 +15,7 @@ from tauten.datasets import make_model, sample, simulate, truth
 from tauten.designs import Covariate, Direct
 from tauten.losses import Loss
 from tauten.metrics import relative_error
-from tauten.problem import Problem
+from tauten.problem import PilotFit, Problem
 from tauten.robust import Adaptive, Cauchy, Huber, Truncate
 from tauten.robust.adaptive import MOST_SCORES, choose_bend, location_variance, slopes_of
 from tauten.robust.thresholds import (
@@ -126,6 +126,27 @@ def test_sandwich_takes_the_gentlest_within_five_percent_of_the_least_risk(case,
     expected = max(c for c, r in zip(MULTIPLES, risks, strict=True) if r <= 1.05 * risks.min())
     assert tuple(FACTORS) == MULTIPLES
     assert chosen_factor(pilot) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_clean_data_need_no_matrices_to_say_so(kind, monkeypatch):
+    """Where no entry is large; one that is may make itself fit, and none tells by itself."""
+    problem, theta = simulated((4, 3), (1, 1), 2000, seed=0, **DATA[kind])
+    asked = []
+
+    def risks(pilot, some):
+        asked.extend(some)
+        return [1.0] * len(some)
+
+    monkeypatch.setattr(PilotFit, "risks", risks)
+    assert chosen_factor(problem.pilot(theta)) == pytest.approx(FACTORS[-1])
+    assert bool(asked) is (kind != "clean")
+    if kind == "clean":
+        X, y = problem.data.X.copy(), problem.data.y.copy()
+        X[0] *= 10
+        y[0] = 1 + np.sum(X[0] * theta.full())
+        chosen_factor(replace(problem, data=Rows(X, y)).pilot(theta))
+        assert asked
 
 
 @pytest.mark.parametrize("steepness", [0.001, 1.0], ids=["flat", "steep"])

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import oracle
 from tauten.data import Rows, rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Loss, Squared
 from tauten.problem import Kernel, Problem, pilot
 from tauten.robust import Adaptive, Cauchy, Huber, Robustifier, Shrink, Truncate, thresholds
-from tauten.tucker import Tucker
+from tauten.tucker import Affine, Tucker
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.5])
@@ -103,17 +104,70 @@ def test_bends_that_differ_share_no_sums(make_theta, rng):
     assert len(set(alone)) == 3
 
 
-def test_a_choice_tells_the_least_error_that_it_was_made_by(make_theta, rng):
+def test_a_choice_tells_the_least_error_that_it_was_made_by(make_theta, rng, monkeypatch):
     """In any gauge; where none was asked for there is none."""
     theta, X = make_theta((4, 3), (2, 2)), rng.normal(size=(90, 4, 3))
     problem = Problem(Rows(X, rng.standard_t(2, size=90)), Squared(), Covariate(), Truncate("auto"))
-    chosen, pilot = problem.calibrate(theta), problem.pilot(theta.canonical())
+    pilot = problem.pilot(theta.canonical())
     scales = thresholds.entry_scales(pilot.gradients())
     tried = [Truncate([c * s for s in scales]).calibrate() for c in thresholds.FACTORS]
-    assert chosen.error == pytest.approx(np.sqrt(min(pilot.risks(tried))), rel=1e-9)
+    for most, risks in ((np.inf, pilot.entry_risks), (0.0, pilot.risks)):  # clean or not
+        monkeypatch.setattr(thresholds, "MODERATE", most)
+        monkeypatch.setattr(thresholds, "SURE", np.inf)
+        chosen = problem.calibrate(theta)
+        assert chosen.error == pytest.approx(np.sqrt(min(risks(tried))), rel=1e-9)
     assert np.isnan(problem.error)
     assert np.isnan(replace(chosen, ridge=1.0).error)
     assert np.isnan(replace(problem, robust=Truncate(1.0)).calibrate(theta).error)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+@pytest.mark.parametrize("nu", [np.inf, 1.0])
+def test_errors_of_entries_each_alone(make_theta, rng, loss, nu, monkeypatch):
+    """``Σ_j ‖∂A/∂θ_j‖² Σ_i g_ij² / (Σ_i s_i J_ij²)²``, sample by sample."""
+    monkeypatch.setattr(pilot, "PART_SIZE", 37)
+    theta, X = make_theta((4, 3), (2, 2)).canonical(), rng.normal(size=(90, 4, 3))
+    theta = Affine(0.3 * theta.core, theta.factors, np.array([0.5]))
+    y, weight = rng.poisson(2.0, size=90).astype(float), rng.uniform(0.5, 2.0, size=90)
+    data = Rows(X, y, np.ones((90, 1)), weight)
+    problem = Problem(data, Loss.get(loss), Covariate())
+    some = [Adaptive(omega=np.inf, nu=nu, tau=tau).calibrate() for tau in (0.1, 1.0, np.inf)]
+    found, point = problem.pilot(theta).entry_risks(some), oracle.Point(theta.blocks)
+    eta = np.tensordot(X, theta.full(), 2) + 0.5
+    score, curvature = (eta - y, 1 + 0 * y) if loss == "squared" else (np.exp(eta) - y, np.exp(eta))
+    rows = np.stack(
+        [np.append(np.concatenate([g.ravel() for g in point.partial_gradients(x)]), 1) for x in X]
+    )
+    moves = np.sum(oracle.tensor_jacobian(theta.blocks, theta.order) ** 2, axis=0)
+    for robust, risk in zip(some, found, strict=True):
+        raw = np.clip(score, -nu, nu)[:, None] * rows
+        bent = np.clip(raw, -robust.tau, robust.tau)
+        slope = (np.abs(raw) < robust.tau) * ((np.abs(score) < nu) * curvature)[:, None]
+        moment, steep = weight**2 @ bent**2, weight @ (slope * rows**2)
+        with np.errstate(divide="ignore"):
+            assert risk == pytest.approx(np.sum((moves * moment / steep**2)[:-1]), rel=1e-6)
+    assert len(set(found)) == 3
+
+
+def test_an_entry_that_nothing_depends_on_has_no_error(make_theta, rng):
+    theta, X = make_theta((4, 3), (2, 2)).canonical(), rng.normal(size=(90, 4, 3))
+    X[:, 1] = 0
+    problem = Problem(Rows(X, rng.normal(size=90)), Squared(), Covariate())
+    found = problem.pilot(theta).entry_risks([Truncate(tau).calibrate() for tau in (1.0, np.inf)])
+    assert np.all(np.isfinite(found))
+    assert problem.pilot(theta).entry_risks([Truncate(1e-30).calibrate()] * 2) == [np.inf] * 2
+
+
+@pytest.mark.parametrize("what", ["bend", "shrink", "response", "ridge", "one"])
+def test_where_entries_are_not_alone_nothing_is_said_of_them(make_theta, rng, what):
+    theta, X = make_theta((4, 3), (2, 2)).canonical(), rng.normal(size=(90, 4, 3))
+    y, ridge = rng.normal(size=90), 0.5 if what == "ridge" else 0.0
+    if what == "response":
+        X, y = X[..., 0], rng.normal(size=(90, 3))
+    problem = Problem(Rows(X, y), Squared(), Covariate(), ridge=ridge)
+    other = {"bend": Huber(1.0), "shrink": Shrink(1.0), "one": None}.get(what, Truncate(1.0))
+    some = [Robustifier(), *([] if other is None else [other])]
+    assert problem.pilot(theta).entry_risks([one.calibrate() for one in some]) is None
 
 
 @pytest.mark.parametrize("n", [2000, 2001])

@@ -17,9 +17,9 @@ from ..data.threads import BLAS
 from ..robust import Robustifier
 from ..tucker import Tucker
 from .samplewise import Kernel, per_sample, same_sweep
-from .scatters import scatters
+from .scatters import alike, diagonals, scatters
 from .seen import Line, Seen, Swept, View, total_weight, weighted
-from .system import expected_error
+from .system import expected_error, expected_error_of_entries
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -55,6 +55,7 @@ class PilotFit:
         self._chunk, self._theta, self._sweep = samples, theta, sweep
         self._lines: dict[tuple[int, bytes], Line] = {}
         self._risks: list[float] = []
+        self._entry_risks: list[float] = []
 
     @lazy
     def _parts(self) -> list[Chunk]:
@@ -133,11 +134,33 @@ class PilotFit:
         self._risks += found
         return found
 
+    def entry_risks(self, robusts: Sequence[Robustifier]) -> list[float] | None:
+        """The same as if every entry of the gradient were alone: with no matrices.
+
+        Of those that differ in what they do to gradients alone, for responses that are numbers, and
+        without a penalty, which couples the entries; else None.
+        """
+        kernels = [replace(self._plain, robust=robust) for robust in robusts]
+        first = [kernel.seen(self._line(kernel, self._parts[0])) for kernel in kernels]
+        if self._problem.ridge or not alike(first):
+            return None
+
+        def sums(part: Chunk) -> list[list[Any]]:
+            return diagonals(kernels, self._line(kernels[0], part))
+
+        with quiet():
+            parts = zip(*self._problem.data.spread(sums, self._parts), strict=True)
+            totals = [add_up(part) for part in parts]
+        self._entry_risks += [expected_error_of_entries(self._theta, *total) for total in totals]
+        return self._entry_risks[-len(kernels) :]
+
     @property
     def error(self) -> float:
         """Estimated standard error ``‖Â - A‖_F``: the least that was asked for; nan if none was."""
-        known = [risk for risk in self._risks if math.isfinite(risk)]
-        return math.sqrt(max(min(known), 0.0)) if known else math.nan
+        for risks in (self._risks, self._entry_risks):
+            if known := [risk for risk in risks if math.isfinite(risk)]:
+                return math.sqrt(max(min(known), 0.0))
+        return math.nan
 
     def _risk(self, sums: list[Any]) -> float:
         slope, moment, _ = per_sample(sums)
@@ -162,7 +185,7 @@ class PilotFit:
         if _same_but_for_signs(point, self._theta):
             return self
         other = PilotFit(self._problem, point, self._chunk, sweep=self._sweep)
-        other._risks = self._risks
+        other._risks, other._entry_risks = self._risks, self._entry_risks
         return other
 
     def norms(self) -> np.ndarray:

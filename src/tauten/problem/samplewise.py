@@ -152,12 +152,13 @@ class Kernel:
         iteratively reweighted least squares: the ratio of the bent to the raw. With `slope`, it is
         the derivative of the bent gradient instead.
         """
-        if slope:
-            weight = self._hessian(seen.line) * slope_of(self.robust.score, seen.score)
-        else:
-            weight = self.weight(seen.line, seen.score, seen.bent)
+        weight = self.slope(seen) if slope else self.weight(seen.line, seen.score, seen.bent)
         pair = (weighted(weight, seen.line.chunk), seen.slopes if slope else seen.shares)
         return self._normal_matrices(seen.line, [pair], exact=slope)
+
+    def slope(self, seen: Seen) -> Array:
+        """Derivative of the bent score by the predictor, at each response entry."""
+        return self._hessian(seen.line) * slope_of(self.robust.score, seen.score)
 
     def hessian(self, seen: Seen, *, correction: bool) -> list[Any]:
         """Sums over a chunk: safe curvature, and on demand what slopes add to it.

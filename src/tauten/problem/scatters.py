@@ -10,7 +10,7 @@ import numpy as np
 from .._array import namespace
 from ..data.base import add_up
 from .samplewise import Kernel
-from .seen import Line, Seen
+from .seen import Line, Seen, weighted
 
 
 def scatters(kernels: Sequence[Kernel], lines: Sequence[Line]) -> list[list[Any]]:
@@ -22,7 +22,7 @@ def scatters(kernels: Sequence[Kernel], lines: Sequence[Line]) -> list[list[Any]
     """
     sights = [kernel.seen(line) for kernel, line in zip(kernels, lines, strict=True)]
     touched = np.any([seen.touched for seen in sights], axis=0)
-    if not _alike(sights) or touched.all():
+    if not alike(sights) or touched.all():
         return [kernel.scatter(seen) for kernel, seen in zip(kernels, sights, strict=True)]
 
     def sums(kernel: Kernel, rows: np.ndarray) -> list[Any]:
@@ -34,10 +34,23 @@ def scatters(kernels: Sequence[Kernel], lines: Sequence[Line]) -> list[list[Any]
     return [add_up([base, sums(kernel, touched)]) for kernel in kernels]
 
 
-def _alike(sights: Sequence[Seen]) -> bool:
+def alike(sights: Sequence[Seen]) -> bool:
     """Whether samples were shrunk and scores bent alike, of responses that are numbers."""
     first, *others = sights
     if not others or first.line.pullback.rows is None:
         return False
     equal = namespace(first.bent).all
     return all(seen.line is first.line and bool(equal(seen.bent == first.bent)) for seen in others)
+
+
+def diagonals(kernels: Sequence[Kernel], line: Line) -> list[list[Any]]:
+    """Diagonals of slope and second moment, of kernels that see the samples :func:`alike`."""
+    seen, rows, theta, xp = kernels[0].seen(line), line.pullback.rows, line.theta, namespace(line.y)
+    slope = weighted(kernels[0].slope(seen), line.chunk)
+    curved = line.pullback.flat(slope) * rows
+    found = []
+    for kernel in kernels:
+        bent = weighted(kernel.robust.samples(seen.raw, theta), line.chunk)
+        kept = kernel.robust.sample_slopes(seen.raw, theta)
+        found.append([xp.vecdot(curved, kept, axis=-2), xp.vecdot(bent, bent, axis=-2)])
+    return found

@@ -110,14 +110,16 @@ class Seen:
     line : Line
     score, bent : array
         Scores before and after they were bent.
-    raw : array (n, D)
-        Per-sample gradients from bent scores, all blocks side by side.
     """
 
     def __init__(self, line: Line, score: Array, robust: Robustifier) -> None:
         self.line, self.score, self._robust = line, score, robust
         self.bent = robust.score(score)
-        self.raw = line.pullback.flat(self.bent)
+
+    @lazy
+    def raw(self) -> Array:
+        """Per-sample gradients from bent scores, all blocks side by side."""
+        return self.line.pullback.flat(self.bent)
 
     @lazy
     def cut(self) -> Array:

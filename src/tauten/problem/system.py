@@ -7,8 +7,11 @@ only rotate or rescale factors against the core.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from .._array import Array, namespace
+import numpy as np
+
+from .._array import Array, namespace, quiet, to_numpy
 from ..tucker import Tucker, unfold
 
 
@@ -21,12 +24,31 @@ def expected_error(theta: Tucker, slope: Array, moment: Array) -> float:
     xp = namespace(theta.core)
     inverse = xp.linalg.inv(tangent_system(theta, slope))
     variances = xp.sum((inverse @ tangent_part(theta, moment)) * inverse, axis=1)
-    scales = [xp.ones(math.prod(theta.rank), dtype=theta.core.dtype)]
-    for k, (p, r) in enumerate(zip(theta.shape, theta.rank, strict=True)):
-        sizes = xp.sum(unfold(theta.core, k) ** 2, axis=1)  # a move of column r moves A by these
-        scales.append(xp.reshape(xp.ones((p - r, 1), dtype=sizes.dtype) * sizes, (-1,)))
-    squares = xp.concat(scales)
+    free = [p - r for p, r in zip(theta.shape, theta.rank, strict=True)]
+    squares = _moves(theta, free)
     return float(xp.sum(squares * variances[: squares.shape[0]]))
+
+
+def expected_error_of_entries(theta: Tucker, slope: Array, moment: Array) -> float:
+    """The same from diagonals, as if every entry of the blocks were estimated alone.
+
+    Exact, but for steps that do not move A, where the gradient's entries are not correlated, as
+    with white covariates. An entry that nothing depends on is known.
+    """
+    squares = to_numpy(_moves(theta, theta.shape))
+    with quiet():
+        variances = to_numpy(moment)[: squares.size] / to_numpy(slope)[: squares.size] ** 2
+    return float(squares @ np.where(to_numpy(moment)[: squares.size] == 0, 0.0, variances))
+
+
+def _moves(theta: Tucker, rows: Sequence[int]) -> Array:
+    """``‖dA‖²`` for a unit step of each entry of the core, and of so many rows of each factor."""
+    xp = namespace(theta.core)
+    squares = [xp.ones(math.prod(theta.rank), dtype=theta.core.dtype)]
+    for k, count in enumerate(rows):
+        sizes = xp.sum(unfold(theta.core, k) ** 2, axis=1)
+        squares.append(xp.reshape(xp.ones((count, 1), dtype=sizes.dtype) * sizes, (-1,)))
+    return xp.concat(squares)
 
 
 def tangent_part(theta: Tucker, matrix: Array) -> Array:

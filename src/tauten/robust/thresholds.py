@@ -26,6 +26,9 @@ ROUGH = FACTORS[1::2]  # are enough where a better choice follows
 # estimates are noisy, and a cut that is not needed loses good samples.
 SLACK = 1.05
 FLAT = 1.2  # estimated errors that differ by less are about as good
+# Data are clean beyond doubt if no entry is larger, in standard deviations, and no threshold gains
+# more where entries are taken one by one: their errors then hardly ever ask for a cut.
+MODERATE, SURE = 32.0, 1.01
 MOST_SCORES = 200_000  # that scales and bends come of: variances are then good to half a per cent
 FEWEST = 10  # fewer samples (PCA of one tensor) tell no scale
 
@@ -91,6 +94,9 @@ def sandwich(
 ) -> list[np.ndarray]:
     """Gentlest multiple of the entries' scales whose estimated error of A is within 5% of the best.
 
+    Errors are not worked out where no entry is large, and no multiple does better than the gentlest
+    for any entry by itself: these data are clean.
+
     Parameters
     ----------
     pilot : Pilot
@@ -108,16 +114,20 @@ def sandwich(
     pairs = zip(gradients, scales, strict=True)
     largest = max(float(np.max(np.abs(g) / s, initial=0.0)) for g, s in pairs)
 
-    def risks(some: Sequence[float]) -> list[float]:
-        return canonical.risks([make([c * s for s in scales]) for c in some])
+    def made(some: Sequence[float]) -> list[Robustifier]:
+        return [make([c * s for s in scales]) for c in some]
 
-    factor = _factor(risks, largest, rough=pilot.rough)
+    factor = _factor(canonical, made, largest, rough=pilot.rough)
     own = scales if canonical is pilot else entry_scales(pilot.gradients(bend))
     return [factor * s for s in own]
 
 
 def _factor(
-    risks: Callable[[Sequence[float]], list[float]], largest: float, *, rough: bool
+    pilot: Pilot,
+    made: Callable[[Sequence[float]], list[Robustifier]],
+    largest: float,
+    *,
+    rough: bool,
 ) -> float:
     """The gentlest factor whose estimated error is about the least.
 
@@ -126,11 +136,16 @@ def _factor(
     factors = ROUGH if rough else FACTORS
     # Of those that cut nothing one is enough: the others are the same.
     tried = [c for below, c in itertools.pairwise((0.0, *factors)) if not below > largest]
-    if len(tried) == 1:
+    if len(tried) == 1 or (largest <= MODERATE and _clean(pilot.entry_risks(made(tried)))):
         return factors[-1]
-    found = as_needed(risks, tried)
+    found = as_needed(lambda some: pilot.risks(made(some)), tried)
     found += [found[-1]] * (len(factors) - len(tried))
     return float(gentlest(factors, found, SLACK))
+
+
+def _clean(risks: Sequence[float] | None) -> bool:
+    """Whether no threshold does better than the gentlest, entry by entry."""
+    return risks is not None and risks[-1] <= SURE * min(risks)
 
 
 def _undecided(scores: Any) -> Any:
