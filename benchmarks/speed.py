@@ -157,30 +157,48 @@ def scaling(seconds):
     return [*rows, {"change": "twice the threads, reading alone", "time": shared / read}]
 
 
-RUNS = {"tensorly": 21}  # its start is random, and its time with it; others are run three times
+# Data sets, one for each seed: our time depends on them, TensorLy's on its random start as well.
+# Others are run on the first three.
+RUNS = {"tauten": 21, "tensorly": 21}
 TOO_SLOW = ("descent", "torch", "huber")  # with 27,000 coefficients: minutes to hours
 SIZES = {"n=500, 10³, r=3": "500,10,3", "n=2000, 30³, r=3": "2000,30,3"}
 
 
 def fits(seconds):
+    """Fits of the same data sets, the methods taking turns."""
     rows = []
     for size, numbers in SIZES.items():
-        own = None
-        for method, what in METHODS.items():
-            if method in TOO_SLOW and "30³" in size:
-                continue
-            if method == "torch" and find_spec("torch") is None:
-                print("torch is not installed: pip install 'tauten[torch]' for its rows")
-                continue
-            runs = [apart(method, numbers, "float64", seed) for seed in range(RUNS.get(method, 3))]
-            found = {name: float(np.median([run[name] for run in runs])) for name in runs[0]}
-            seconds = sorted(run["seconds"] for run in runs)
-            own = own or found["seconds"]
-            row = {"size": size, "method": what, "seconds": found["seconds"]}
-            row |= {"from": seconds[0], "to": seconds[-1], "mean": float(np.mean(seconds))}
-            rows.append(row | {"times slower": found["seconds"] / own} | found)
+        methods = [name for name in METHODS if not (name in TOO_SLOW and "30³" in size)]
+        if find_spec("torch") is None and "torch" in methods:
+            print("torch is not installed: pip install 'tauten[torch]' for its rows")
+            methods.remove("torch")
+        runs = {method: [] for method in methods}
+        for seed in range(max(RUNS.values())):
+            for method in methods:
+                if seed < RUNS.get(method, 3):
+                    runs[method].append(apart(method, numbers, "float64", seed))
+        for method in methods:
+            found = beside(runs[method], runs["tauten"])
+            rows.append({"size": size, "method": METHODS[method]} | found)
             print(rows[-1], flush=True)
     return rows
+
+
+def beside(runs, own):
+    """Medians of runs, and how they compare with ours of the same data."""
+    found = {name: np.array([run[name] for run in runs]) for name in runs[0]}
+    ours = {name: np.array([run[name] for run in own[: len(runs)]]) for name in own[0]}
+    seconds, error = found["seconds"], found["error"]
+    return {
+        "seconds": float(np.median(seconds)),
+        "from": float(seconds.min()),
+        "to": float(seconds.max()),
+        "times slower": float(np.median(seconds / ours["seconds"])),
+        "on average": float(seconds.mean() / ours["seconds"].mean()),
+        "error": float(np.median(error)),
+        "error / ours": float(np.exp(np.mean(np.log(error / ours["error"])))),
+        "memory": float(np.median(found["memory"])),
+    }
 
 
 KINDS = {"float64": 1, "float32": 2, "int16": 4}  # numbers in the bytes of a double

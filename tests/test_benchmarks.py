@@ -28,6 +28,19 @@ def test_studies_of_speed(asked, speed, monkeypatch, capsys):
     ]
 
 
+def test_fits_are_compared_on_the_same_data(speed):
+    """Three data sets of ours, of which the rival had the first two."""
+    own = [{"seconds": s, "error": e, "memory": 0.5} for s, e in ((1, 1), (2, 4), (9, 9))]
+    rival = [{"seconds": s, "error": e, "memory": 1.0} for s, e in ((10, 4), (60, 4))]
+    module = importlib.import_module("speed")
+    found = module.beside(rival, own)
+    assert found["times slower"] == 20  # the median of 10 and 30
+    assert found["on average"] == pytest.approx(70 / 3)
+    assert found["error / ours"] == pytest.approx(2)  # of 4 and 1
+    assert (found["seconds"], found["from"], found["to"]) == (35, 10, 60)
+    assert module.beside(own, own)["times slower"] == 1
+
+
 def test_the_plain_sweep_can_be_asked_for(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     fit = """

@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 
-SEEDS = range(2)
+SEEDS = range(6)
 FEW, MANY = 0.01, 0.1
 LARGE, HUGE = 1e3, 1e6
 BLOCKS = {"mom", "rank"}  # wild samples must leave most of their 11 blocks alone
@@ -37,7 +37,8 @@ def test_what_is_declared_is_borne_at_any_size(robust, place):
     share = FEW if robust in BLOCKS else MANY
     large, huge = (errors(robust, place, share, size) for size in (LARGE, HUGE))
     assert huge.max() < 0.3
-    assert (huge <= 1.1 * large + 0.01).all()  # no more than what is a thousand times smaller
+    # no more than what is a thousand times smaller; a single fit may end elsewhere
+    assert np.mean(np.log(huge / large)) < np.log(1.1)
 
 
 def test_least_squares_is_broken():

@@ -15,7 +15,7 @@ from tauten.data import Rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Huber as HuberLoss
 from tauten.losses import Loss, Squared
-from tauten.problem import Asked, Problem, block_gradients, gradients
+from tauten.problem import Asked, PilotFit, Problem, block_gradients, gradients
 from tauten.robust import (
     Adaptive,
     Catoni,
@@ -574,6 +574,10 @@ def test_a_fit_looks_who_was_cut_where_it_swept_its_samples_last(rng, monkeypatc
     exact = TensorRegressor(2, solver="newton:tol=1e-12").fit(X, y)
     assert points[-1][1] is exact.result_.theta
     assert len(exact.result_.history) > 1
+    monkeypatch.setattr(PilotFit, "swept", lambda pilot, robust: None)  # as where they are many
+    many = TensorRegressor(2).fit(X, y)
+    assert len(many.result_.history) == 1
+    assert points[-1][1] is many.result_.theta
 
 
 def test_elsewhere_or_with_anything_else_they_do(rng):

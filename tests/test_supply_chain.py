@@ -108,7 +108,6 @@ def wheel(folder):
 
 @pytest.mark.slow
 def test_the_same_wheel_twice(tmp_path):
-    pytest.importorskip("setuptools")
     folders = [tmp_path / "a", tmp_path / "a-longer-name"]
     for folder in folders:
         folder.mkdir()

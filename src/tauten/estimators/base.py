@@ -38,7 +38,7 @@ from ..solver.result import Callback, Progress
 from ..tucker import Tucker
 
 PILOT_STEPS = 8  # thresholds need no more
-# Last step, relative to A, before which samples look alike: who was cut is then told from there.
+# Relative to A, a step before whose end samples look alike: who was cut can be told from there.
 ALIKE = 5e-3
 # Parameters that take a registered name, and of which family.
 PARTS: dict[str, type[Registered]] = {"robust": Robustifier, "loss": Loss, "solver": Solver}
@@ -107,7 +107,7 @@ class TensorModel(BaseEstimator):
         try:
             problem, result = self._run(problem, stage, file)
             result = settled(problem, result)
-            influence = problem.influence(_looked_from(stage, result))
+            influence = problem.influence(_looked_from(problem, result))
         except KeyboardInterrupt:
             stopped, problem = True, problem.calibrate(stage.anchor)
             result, influence = stage.interrupted(), np.full(problem.data.n, np.nan)
@@ -301,13 +301,10 @@ class TensorModel(BaseEstimator):
         return loadings(*self._at_fit(X, y, **data), level=level)
 
 
-def _looked_from(stage: Stage, result: Result) -> Tucker:
-    """Where to look at samples from: the end, or as near, where the last run began.
-
-    There they were swept to choose thresholds, as far as they were few.
-    """
+def _looked_from(problem: Problem, result: Result) -> Tucker:
+    """Where to look at samples from: the end, or if that is near, where they were swept last."""
     near = len(result.history) == 1 and result.history[0].change < ALIKE
-    return stage.anchor if near else result.theta
+    return problem.swept.theta if near and problem.swept is not None else result.theta
 
 
 def check_fitted_data(data: Samples, n: int, shape: tuple[int, ...], name: str = "y") -> None:
