@@ -183,9 +183,9 @@ The largest share up to which no seed broke the estimate at any size, of those t
 Made by `python benchmarks/breakdown.py --seeds {seeds} --write`.
 
 - A bound is one on the influence of a single sample on the gradient. Whole fits hold it
-  (`tests/test_breakdown.py`): at 10% the error of those that bound a place is small there, and no
-  larger at a size of 10⁶ than at 10³. Where nothing is bounded, 1% or 5% is enough to lose the fit;
-  `cauchy`, which forgets the largest residuals, is lost later.
+  (`tests/test_breakdown.py`): at 10% the error of those that bound a place is small there, and over
+  six seeds no larger at a size of 10⁶ than at 10³. Where nothing is bounded, 1% or 5% is enough to
+  lose the fit; `cauchy`, which forgets the largest residuals, is lost later.
 - `mom` and `rank` reduce 11 blocks of samples. Wild samples that fall into more than half of the
   blocks (`rank`: a third) break them, and 5% of {n} fall into all. Their bound is one for few
   samples: give them more blocks for more.

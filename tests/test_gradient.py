@@ -15,7 +15,7 @@ from tauten.data import Rows
 from tauten.designs import Covariate, Direct
 from tauten.losses import Huber as HuberLoss
 from tauten.losses import Loss, Squared
-from tauten.problem import Asked, PilotFit, Problem, block_gradients, gradients
+from tauten.problem import Asked, Kernel, PilotFit, Problem, block_gradients, gradients
 from tauten.robust import (
     Adaptive,
     Catoni,
@@ -491,6 +491,23 @@ def test_curvatures_are_of_those_problems_that_are_asked(rng, make_theta):
                 agree(found, getattr(alone, name))
 
 
+@pytest.mark.parametrize("correction", [False, True])
+def test_a_second_matrix_is_made_where_a_correction_is_asked_for(
+    correction, rng, make_theta, monkeypatch
+):
+    made, normal = [], Kernel._normal_matrices
+
+    def watched(kernel, line, pairs, **options):
+        made.append(len(pairs))
+        return normal(kernel, line, pairs, **options)
+
+    monkeypatch.setattr(Kernel, "_normal_matrices", watched)
+    X, y = rng.normal(size=(40, 4, 3)), rng.normal(size=40)
+    problem = Problem(Rows(X, y), Squared(), Covariate(), Truncate(0.5).calibrate())
+    gradients([problem], [make_theta((4, 3), (2, 2))], curvature=[Asked(True, correction)])
+    assert made == [1 + correction]
+
+
 def knows(problem, theta):
     return problem.swept is not None and problem.swept.theta is theta
 
@@ -571,6 +588,10 @@ def test_a_fit_looks_who_was_cut_where_it_swept_its_samples_last(rng, monkeypatc
     assert knows(problem, theta)
     assert model.influence_.max() > 0.5
     np.testing.assert_allclose(model.influence_, influence(problem, end), atol=0.01)
+    monkeypatch.setattr("tauten.estimators.base.NEAR", last[0] / 2)  # a longer step
+    longer = TensorRegressor(2).fit(X, y)
+    assert points[-1][1] is longer.result_.theta
+    monkeypatch.setattr("tauten.estimators.base.NEAR", 5e-3)
     exact = TensorRegressor(2, solver="newton:tol=1e-12").fit(X, y)
     assert points[-1][1] is exact.result_.theta
     assert len(exact.result_.history) > 1

@@ -121,6 +121,20 @@ def test_a_choice_tells_the_least_error_that_it_was_made_by(make_theta, rng, mon
     assert np.isnan(replace(problem, robust=Truncate(1.0)).calibrate(theta).error)
 
 
+def test_errors_are_of_all_samples_though_some_are_looked_at(make_theta, rng, monkeypatch):
+    """By weight: here a third of it is on half of the samples."""
+    monkeypatch.setattr("tauten.problem.problem.PILOT_SIZE", 100)
+    theta, X = make_theta((4, 3), (2, 2)).canonical(), rng.normal(size=(200, 4, 3))
+    y, weight = rng.normal(size=200), np.tile([1.0, 2.0], 100)
+    problem = Problem(Rows(X, y, None, weight), Squared(), Covariate())
+    some, robusts = problem.data.sample(100), [Truncate(t).calibrate() for t in (1.0, np.inf)]
+    alone = Problem(Rows(some.X, some.y, None, some.weight), Squared(), Covariate()).pilot(theta)
+    pilot = problem.pilot(theta)
+    assert some.weight.sum() == weight.sum() / 3
+    for found, apart in ((pilot.risks, alone.risks), (pilot.entry_risks, alone.entry_risks)):
+        np.testing.assert_allclose(found(robusts), np.array(apart(robusts)) / 3, rtol=1e-12)
+
+
 @pytest.mark.parametrize("loss", ["squared", "poisson"])
 @pytest.mark.parametrize("nu", [np.inf, 1.0])
 def test_errors_of_entries_each_alone(make_theta, rng, loss, nu, monkeypatch):
@@ -159,13 +173,17 @@ def test_an_entry_that_nothing_depends_on_has_no_error(make_theta, rng):
 
 
 @pytest.mark.parametrize("what", ["bend", "shrink", "response", "ridge", "one"])
-def test_where_entries_are_not_alone_nothing_is_said_of_them(make_theta, rng, what):
+def test_where_entries_are_not_alone_nothing_is_said_of_them(make_theta, rng, what, monkeypatch):
+    """Whichever part of the samples says so."""
+    monkeypatch.setattr(pilot, "PART_SIZE", 40)
     theta, X = make_theta((4, 3), (2, 2)).canonical(), rng.normal(size=(90, 4, 3))
-    y, ridge = rng.normal(size=90), 0.5 if what == "ridge" else 0.0
+    y, ridge = rng.uniform(-1, 1, size=90), 0.5 if what == "ridge" else 0.0
+    theta = theta.map(lambda block: 0.1 * block)
+    y[85] = 99.0
     if what == "response":
         X, y = X[..., 0], rng.normal(size=(90, 3))
     problem = Problem(Rows(X, y), Squared(), Covariate(), ridge=ridge)
-    other = {"bend": Huber(1.0), "shrink": Shrink(1.0), "one": None}.get(what, Truncate(1.0))
+    other = {"bend": Huber(9.0), "shrink": Shrink(1.0), "one": None}.get(what, Truncate(1.0))
     some = [Robustifier(), *([] if other is None else [other])]
     assert problem.pilot(theta).entry_risks([one.calibrate() for one in some]) is None
 

@@ -85,6 +85,9 @@ def test_steps_end_where_a_share_of_the_standard_error_is_left(
     vars(problem)["error"] = error
     theta = Tucker(np.array([1.0]), [np.eye(3, 1)])
     assert choose(problem, theta).tol == pytest.approx(expected)
+    counts = replace(problem, loss=Logistic())
+    vars(counts)["error"] = error
+    assert choose(counts, theta).tol == pytest.approx(expected)
     monkeypatch.setattr("tauten.solver.choice.LARGEST", 0)
     assert isinstance(choose(problem, theta), Anderson)
     assert choose(problem, theta).tol == pytest.approx(expected)

@@ -38,8 +38,7 @@ from ..solver.result import Callback, Progress
 from ..tucker import Tucker
 
 PILOT_STEPS = 8  # thresholds need no more
-# Relative to A, a step before whose end samples look alike: who was cut can be told from there.
-ALIKE = 5e-3
+NEAR = 5e-3  # steps shorter than this, relative to A, hardly change how samples look
 # Parameters that take a registered name, and of which family.
 PARTS: dict[str, type[Registered]] = {"robust": Robustifier, "loss": Loss, "solver": Solver}
 FEW = 16  # samples that tell what size entries have
@@ -302,8 +301,8 @@ class TensorModel(BaseEstimator):
 
 
 def _looked_from(problem: Problem, result: Result) -> Tucker:
-    """Where to look at samples from: the end, or if that is near, where they were swept last."""
-    near = len(result.history) == 1 and result.history[0].change < ALIKE
+    """Where to look at samples from: the end, or a step before it if they were swept there."""
+    near = len(result.history) == 1 and result.history[0].change < NEAR
     return problem.swept.theta if near and problem.swept is not None else result.theta
 
 

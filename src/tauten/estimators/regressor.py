@@ -37,7 +37,7 @@ class TensorRegressor(RegressorMixin, TensorGLM):
     solver : str or Solver
         ``"auto"``, ``"newton"``, ``"anderson"``, ``"gd"`` (Algorithm 1): see
         :mod:`tauten.solver`. Steps of ``"auto"`` end where what is left to go is nothing beside the
-        standard error of A, others at their own `tol`.
+        standard error of A, if thresholds were chosen by that; others at their own `tol`.
     fit_intercept : bool
     random_state : int, Generator or None
         For ``init="random"`` and ``"restarts"``, which is the default where samples are few, and
@@ -71,7 +71,8 @@ class TensorRegressor(RegressorMixin, TensorGLM):
         As calibrated, with the thresholds in use.
     influence_ : array (n,)
         How much of each sample's gradient was cut away, from 0 (none) to 1: who is unusual; nan
-        after a fit that was interrupted. As of the last step, if that was a short one.
+        after a fit that was interrupted. Of 2,000 samples or fewer it may be that of the point
+        before the last step, if that was short.
     n_iter_ : int
     result_ : Result
         With ``converged``, ``reason``, ``history`` and ``n_passes``, how often X was read.

@@ -17,7 +17,7 @@ from ..data.threads import BLAS
 from ..robust import Robustifier
 from ..tucker import Tucker
 from .samplewise import Kernel, per_sample, same_sweep
-from .scatters import alike, diagonals, scatters
+from .scatters import diagonals, scatters
 from .seen import Line, Seen, Swept, View, total_weight, weighted
 from .system import expected_error, expected_error_of_entries
 
@@ -116,10 +116,12 @@ class PilotFit:
         return self._theta.split(np.concatenate(self._spread(self._plain, flat)))
 
     def risks(self, robusts: Sequence[Robustifier]) -> list[float]:
-        """Expected ``‖Â - A‖²_F`` with other robustifiers, at a point in canonical form.
+        """Expected ``‖Â - A‖²_F`` of fits with other robustifiers, at a point in canonical form.
 
         Those of small matrices are worked out side by side.
         """
+        if not robusts:
+            return []
         if len(robusts) > 1 and self._theta.d_eff > SMALL:
             return [self.risks([robust])[0] for robust in robusts]
         kernels = [replace(self._plain, robust=robust) for robust in robusts]
@@ -140,19 +142,27 @@ class PilotFit:
         Of those that differ in what they do to gradients alone, for responses that are numbers, and
         without a penalty, which couples the entries; else None.
         """
-        kernels = [replace(self._plain, robust=robust) for robust in robusts]
-        first = [kernel.seen(self._line(kernel, self._parts[0])) for kernel in kernels]
-        if self._problem.ridge or not alike(first):
+        if self._problem.ridge:
             return None
+        kernels = [replace(self._plain, robust=robust) for robust in robusts]
 
-        def sums(part: Chunk) -> list[list[Any]]:
-            return diagonals(kernels, self._line(kernels[0], part))
+        def sums(part: Chunk) -> list[list[Any]] | None:
+            return diagonals(kernels, [self._line(kernel, part) for kernel in kernels])
 
         with quiet():
-            parts = zip(*self._problem.data.spread(sums, self._parts), strict=True)
-            totals = [add_up(part) for part in parts]
-        self._entry_risks += [expected_error_of_entries(self._theta, *total) for total in totals]
-        return self._entry_risks[-len(kernels) :]
+            parts = self._problem.data.spread(sums, self._parts)
+            if any(part is None for part in parts):
+                return None
+            totals = [add_up(part) for part in zip(*parts, strict=True)]
+            found = [expected_error_of_entries(self._theta, *total) for total in totals]
+        found = [risk * self._share for risk in found]
+        self._entry_risks += found
+        return found
+
+    @lazy
+    def _share(self) -> float:
+        """Of all samples, by weight: errors of a fit of all are as many times smaller."""
+        return float(total_weight(self._chunk) / total_weight(self._problem.data))
 
     @property
     def error(self) -> float:
@@ -166,7 +176,7 @@ class PilotFit:
         slope, moment, _ = per_sample(sums)
         slope = self._problem.with_ridge(self._theta, slope)
         with BLAS.all_for(4 * self._theta.d_eff**3):
-            return expected_error(self._theta, slope, moment)
+            return self._share * expected_error(self._theta, slope, moment)
 
     def tensor_curvature(self, robust: Robustifier, direction: Array) -> float:
         """Mean of ``w_i <D, X_i>²`` over the samples, weighted, for a full tensor D."""

@@ -21,8 +21,7 @@ def scatters(kernels: Sequence[Kernel], lines: Sequence[Line]) -> list[list[Any]
     of them touch, but made without: these may be so large that nothing would be left of the others.
     """
     sights = [kernel.seen(line) for kernel, line in zip(kernels, lines, strict=True)]
-    touched = np.any([seen.touched for seen in sights], axis=0)
-    if not alike(sights) or touched.all():
+    if not _alike(sights) or (touched := np.any([s.touched for s in sights], axis=0)).all():
         return [kernel.scatter(seen) for kernel, seen in zip(kernels, sights, strict=True)]
 
     def sums(kernel: Kernel, rows: np.ndarray) -> list[Any]:
@@ -34,7 +33,7 @@ def scatters(kernels: Sequence[Kernel], lines: Sequence[Line]) -> list[list[Any]
     return [add_up([base, sums(kernel, touched)]) for kernel in kernels]
 
 
-def alike(sights: Sequence[Seen]) -> bool:
+def _alike(sights: Sequence[Seen]) -> bool:
     """Whether samples were shrunk and scores bent alike, of responses that are numbers."""
     first, *others = sights
     if not others or first.line.pullback.rows is None:
@@ -43,11 +42,17 @@ def alike(sights: Sequence[Seen]) -> bool:
     return all(seen.line is first.line and bool(equal(seen.bent == first.bent)) for seen in others)
 
 
-def diagonals(kernels: Sequence[Kernel], line: Line) -> list[list[Any]]:
-    """Diagonals of slope and second moment, of kernels that see the samples :func:`alike`."""
-    seen, rows, theta, xp = kernels[0].seen(line), line.pullback.rows, line.theta, namespace(line.y)
-    slope = weighted(kernels[0].slope(seen), line.chunk)
-    curved = line.pullback.flat(slope) * rows
+def diagonals(kernels: Sequence[Kernel], lines: Sequence[Line]) -> list[list[Any]] | None:
+    """Diagonals of slope and second moment, for each kernel.
+
+    None where kernels differ in more than what they do to gradients, or responses are tensors.
+    """
+    sights = [kernel.seen(line) for kernel, line in zip(kernels, lines, strict=True)]
+    if not _alike(sights):
+        return None
+    seen, line = sights[0], lines[0]
+    theta, xp = line.theta, namespace(line.y)
+    curved = line.pullback.flat(weighted(kernels[0].slope(seen), line.chunk)) * line.pullback.rows
     found = []
     for kernel in kernels:
         bent = weighted(kernel.robust.samples(seen.raw, theta), line.chunk)

@@ -66,7 +66,7 @@ class Line(View):
         return self.scale is None and self.share is None
 
     def take(self, rows: np.ndarray) -> Line:
-        """Some of the samples, for sums over what was made of them: their X stays behind.
+        """Some of the samples, for sums over what was made of them: their X and Z stay behind.
 
         Of those whose responses are numbers.
         """
@@ -83,8 +83,8 @@ class Line(View):
             pseudo=None if self.pseudo is None else (some(self.pseudo[0]), some(self.pseudo[1])),
             chunk=chunk,
             pullback=replace(self.pullback, rows=some(self.pullback.rows)),
-            scale=some(self.scale),
-            Z=some(self.Z),
+            scale=None,
+            Z=None,
         )
 
 

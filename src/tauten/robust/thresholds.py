@@ -171,7 +171,7 @@ def as_needed(
     flat = all(cost <= FLAT * min(found) for cost in found)
     if flat and found[0] >= found[min(1, len(found) - 1)]:
         return [*[math.inf] * low, *found]
-    return [*costs(candidates[:low]), *found] if low else found
+    return [*costs(candidates[:low]), *found]
 
 
 def gentlest(candidates: Sequence[Any], costs: Sequence[float], slack: float) -> Any:
