@@ -112,7 +112,8 @@ def test_candidates_are_told_as_they_are_done(problem, fit, rng):
 def walked(inverse, size=1.0):
     """Steps to where a linear gradient of slope one is zero, so far from the first point."""
     theta = Tucker(np.ones(1), [np.eye(2, 1)])
-    walk = nearby._walk(theta, inverse * np.eye(2), np.zeros(3))
+    moving = np.diag([1.0, 0.0, 1.0])  # a longer column of the factor is a larger core
+    walk = nearby._walk(theta, inverse * moving, np.zeros(3))
     there, steps = size * np.array([0.6, 0.0, -0.8]), [next(walk)]
     while True:
         blocks = theta.with_blocks(theta.split(steps[-1] - there))
@@ -144,7 +145,8 @@ def test_the_matrix_is_halfway_from_reweighting_to_the_slope(rng):
     entries = np.abs((x - y) * x)
     reweighted = np.mean(np.minimum(1, tau / entries) * x**2)
     slope = np.mean((entries < tau) * x**2)
-    np.testing.assert_allclose(inverse, [[2 / (reweighted + slope)]], rtol=1e-6)
+    expected = 2 / (reweighted + slope)
+    np.testing.assert_allclose(inverse, [[expected, 0], [0, 0]], rtol=1e-6, atol=1e-12)
 
 
 def test_thresholds_are_chosen_near_one_fit_where_that_is_at_hand(rng, monkeypatch):

@@ -5,7 +5,7 @@ from .pilot import PILOT_SIZE, PilotFit
 from .problem import Problem, block_gradients, gradients, scores, tensor_gradients, values
 from .samplewise import Kernel
 from .seen import Line, Seen, View
-from .system import tangent_part, tangent_system
+from .system import squared_moves, tangent_part, tangent_system
 
 __all__ = [
     "PILOT_SIZE",
@@ -20,6 +20,7 @@ __all__ = [
     "block_gradients",
     "gradients",
     "scores",
+    "squared_moves",
     "tangent_part",
     "tangent_system",
     "tensor_gradients",

@@ -25,7 +25,7 @@ def expected_error(theta: Tucker, slope: Array, moment: Array) -> float:
     inverse = xp.linalg.inv(tangent_system(theta, slope))
     variances = xp.sum((inverse @ tangent_part(theta, moment)) * inverse, axis=1)
     free = [p - r for p, r in zip(theta.shape, theta.rank, strict=True)]
-    squares = _moves(theta, free)
+    squares = squared_moves(theta, free)
     return float(xp.sum(squares * variances[: squares.shape[0]]))
 
 
@@ -35,14 +35,17 @@ def expected_error_of_entries(theta: Tucker, slope: Array, moment: Array) -> flo
     Exact, but for steps that do not move A, where the gradient's entries are not correlated, as
     with white covariates. An entry that nothing depends on is known.
     """
-    squares = to_numpy(_moves(theta, theta.shape))
+    squares = to_numpy(squared_moves(theta, theta.shape))
     with quiet():
         variances = to_numpy(moment)[: squares.size] / to_numpy(slope)[: squares.size] ** 2
     return float(squares @ np.where(to_numpy(moment)[: squares.size] == 0, 0.0, variances))
 
 
-def _moves(theta: Tucker, rows: Sequence[int]) -> Array:
-    """``‖dA‖²`` for a unit step of each entry of the core, and of so many rows of each factor."""
+def squared_moves(theta: Tucker, rows: Sequence[int]) -> Array:
+    """``‖dA‖²`` for a unit step of each entry of the core, and of so many rows of each factor.
+
+    At a point in canonical form, where they add up.
+    """
     xp = namespace(theta.core)
     squares = [xp.ones(math.prod(theta.rank), dtype=theta.core.dtype)]
     for k, count in enumerate(rows):

@@ -10,10 +10,9 @@ import numpy as np
 from .._array import Array, namespace, quiet
 from .._progress import Count, ignore
 from .._walks import side_by_side
-from ..problem import Gradient, Problem, tangent_system
+from ..problem import Gradient, Problem, squared_moves, tangent_system
 from ..problem.nearby import gradients_near, scores_near
 from ..solver.loop import MATRICES, batches
-from ..solver.newton import tangent_norm
 from ..tucker import Tucker
 from .folds import Error, folds, prediction_error
 
@@ -75,16 +74,17 @@ def fit_near(problem: Problem, theta: Tucker) -> Tucker:
 
 
 def _inverses(problems: Sequence[Problem], theta: Tucker) -> list[Array]:
-    """Inverses of the matrices that steps are taken with.
+    """Inverses ``B (Bᵀ M B)⁻¹ Bᵀ`` of the matrices that steps are taken with.
 
-    They are halfway between those of iteratively reweighted least squares, with which steps creep
+    These are halfway between those of iteratively reweighted least squares, with which steps creep
     where much is cut, so that fits keep what `theta` knows of the samples left out, and the slopes
     of the cut gradients themselves, with which they may swing.
     """
 
     def inverse(curvature: Array, correction: Array) -> Array:
         system = tangent_system(theta, curvature + correction / 2)
-        return namespace(system).linalg.inv(system)
+        outward = theta.tangent.outward
+        return outward(outward(namespace(system).linalg.inv(system)).T).T
 
     found, here = [], 0 * theta.flat()
     for batch in batches(dict.fromkeys(range(len(problems)), 2 * here.shape[0] ** 2), MATRICES):
@@ -119,12 +119,11 @@ def _walk(theta: Tucker, inverse: Array, step: Array) -> Generator[Array, Gradie
 
     They go on by half as much from where what is left to go has not shrunk.
     """
-    tangent, lengths, share = theta.tangent, [math.inf], 1.0
+    squares, lengths, share = squared_moves(theta, theta.shape), [math.inf], 1.0
     for _ in range(STEPS):
         gradient = yield step
-        right = tangent.inward(gradient.blocks.flat()[:, None])
-        move = -tangent.outward(inverse @ right)[:, 0]
-        length = tangent_norm(theta, theta.with_blocks(theta.split(move)))
+        move = -(inverse @ gradient.blocks.flat())
+        length = math.sqrt(float(squares @ move[: squares.shape[0]] ** 2))
         share = share if length < SHRUNK * lengths[-1] else share / 2
         step, lengths = step + share * move, [*lengths, length]
         if share * length <= TOL * lengths[1]:
