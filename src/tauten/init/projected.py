@@ -20,6 +20,7 @@ from .base import leaves_free, tame, with_linear, zero
 from .thresholding import START_SIZE, ihts
 
 WIDER = 3  # directions along a mode for each rank: with two, now and then a component was missed
+ENOUGH = 1000  # samples that these steps are taken on: with twice as many, fits were no better
 FIRST = 8  # steps within them: more were of no use
 LAST = 2  # steps of iht in all directions that stand for one of Gauss-Newton
 
@@ -30,7 +31,7 @@ def projected(
     """:func:`iht` within some directions along each mode: the default where X is large.
 
     The directions are those of the robust gradient at zero, three for each rank. Steps of hard
-    thresholding are taken within them, on 2,000 samples at most, which have become many times
+    thresholding are taken within them, on 1,000 samples at most, which have become many times
     smaller, and along the whole gradient; then a Gauss-Newton step in all directions. So all
     samples are read twice, and those few once more.
 
@@ -54,7 +55,7 @@ def projecteds(problem: Problem, ranks: Sequence[Sequence[int]]) -> list[Tucker]
     gradient, _ = tensor_gradients([tamed], [theta])[0]
     directions = hooi(gradient, _wider(theta.shape, largest), n_iter=2).factors
     directions = directions[: samples.X.ndim - 1]
-    small = within(replace(problem, robust=Robustifier()), samples, directions)
+    small = within(replace(problem, robust=Robustifier()), samples.thin(ENOUGH), directions)
     found = ihts([small] * len(ranks), ranks, n_iter=FIRST, whole=True)
     return _in_all_directions(problem, [widened(point, directions) for point in found], some)
 
