@@ -36,9 +36,10 @@ def expected_error_of_entries(theta: Tucker, slope: Array, moment: Array) -> flo
     with white covariates. An entry that nothing depends on is known.
     """
     squares = to_numpy(squared_moves(theta, theta.shape))
+    moment, slope = (to_numpy(a)[: squares.size] for a in (moment, slope))
     with quiet():
-        variances = to_numpy(moment)[: squares.size] / to_numpy(slope)[: squares.size] ** 2
-    return float(squares @ np.where(to_numpy(moment)[: squares.size] == 0, 0.0, variances))
+        variances = moment / slope**2
+    return float(squares @ np.where(moment == 0, 0.0, variances))
 
 
 def squared_moves(theta: Tucker, rows: Sequence[int]) -> Array:

@@ -95,7 +95,7 @@ def sandwich(
     """Gentlest multiple of the entries' scales whose estimated error of A is within 5% of the best.
 
     Errors are not worked out where no entry is large, and no multiple does better than the gentlest
-    for any entry by itself: these data are clean.
+    where entries are taken one by one: these data are clean.
 
     Parameters
     ----------
