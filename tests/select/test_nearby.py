@@ -113,7 +113,7 @@ def walked(inverse, size=1.0):
     """Steps to where a linear gradient of slope one is zero, so far from the first point."""
     theta = Tucker(np.ones(1), [np.eye(2, 1)])
     moving = np.diag([1.0, 0.0, 1.0])  # a longer column of the factor is a larger core
-    walk = nearby._walk(theta, inverse * moving, np.zeros(3))
+    walk = nearby._walk(inverse * moving, np.ones(3), np.zeros(3))
     there, steps = size * np.array([0.6, 0.0, -0.8]), [next(walk)]
     while True:
         blocks = theta.with_blocks(theta.split(steps[-1] - there))

@@ -111,15 +111,16 @@ def _steps(
         found = gradients_near([problems[i] for i in asked], theta, list(asked.values()))
         return zip(asked, found, strict=True)
 
-    return side_by_side([_walk(theta, inverse, begin) for inverse in inverses], answer)
+    squares = squared_moves(theta, theta.shape)
+    return side_by_side([_walk(inverse, squares, begin) for inverse in inverses], answer)
 
 
-def _walk(theta: Tucker, inverse: Array, step: Array) -> Generator[Array, Gradient, Array]:
-    """Yields steps whose gradient it needs; returns the last.
+def _walk(inverse: Array, squares: Array, step: Array) -> Generator[Array, Gradient, Array]:
+    """Yields steps whose gradient it needs; returns the last. Their lengths are by `squares`.
 
     They go on by half as much from where what is left to go has not shrunk.
     """
-    squares, lengths, share = squared_moves(theta, theta.shape), [math.inf], 1.0
+    lengths, share = [math.inf], 1.0
     for _ in range(STEPS):
         gradient = yield step
         move = -(inverse @ gradient.blocks.flat())
