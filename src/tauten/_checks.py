@@ -25,7 +25,7 @@ from .data import in_memory, lazy
 from .data.rows import WORTH_THREADS
 from .data.threads import BLAS, Team, available_threads
 
-SOME = 50_000  # entries that tell what is typical
+SOME = 5_000  # entries that tell what is typical
 
 
 def check_tensor(
@@ -194,7 +194,8 @@ def check_size(name: str, array: np.ndarray) -> None:
     A few entries may be of any size: that is what robust estimates are for.
     """
     if array.size > SOME:  # drawn, not strided: that may meet one channel of an image only
-        array = array.reshape(-1)[np.random.default_rng(0).integers(array.size, size=SOME)]
+        drawn = np.random.default_rng(0).integers(array.size, size=SOME)
+        array = array[np.unravel_index(drawn, array.shape)]  # which need not be in one piece
     sizes = np.abs(array[np.isfinite(array) & (array != 0)])
     typical = float(np.median(sizes)) if sizes.size else 1.0
     largest = float(np.finfo(array.dtype).max) ** 0.25  # so that its fourth power is a number

@@ -138,7 +138,7 @@ class _LinearAlgebra:
     def threads(self) -> int:
         """Fewest threads of a library of linear algebra or of loops; our own limit is no limit."""
         with self._lock:
-            return self._before if self._users else _fewest(threadpoolctl.threadpool_info())
+            return self._before if self._users else _fewest(self._pools.info())
 
     @contextmanager
     def single(self) -> Iterator[None]:
