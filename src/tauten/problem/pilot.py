@@ -136,14 +136,15 @@ class PilotFit:
         self._risks += found
         return found
 
-    def entry_risks(self, robusts: Sequence[Robustifier]) -> list[float] | None:
+    def entry_risks(self, robusts: Sequence[Robustifier]) -> list[float]:
         """The same as if every entry of the gradient were alone: with no matrices.
 
         Of those that differ in what they do to gradients alone, for responses that are numbers, and
-        without a penalty, which couples the entries; else None.
+        without a penalty, which couples the entries; else nan.
         """
-        if self._problem.ridge:
-            return None
+        unknown = [math.nan] * len(robusts)
+        if self._problem.ridge or not robusts:
+            return unknown
         kernels = [replace(self._plain, robust=robust) for robust in robusts]
 
         def sums(part: Chunk) -> list[list[Any]] | None:
@@ -152,7 +153,7 @@ class PilotFit:
         with quiet():
             parts = self._problem.data.spread(sums, self._parts)
             if any(part is None for part in parts):
-                return None
+                return unknown
             totals = [add_up(part) for part in zip(*parts, strict=True)]
             found = [expected_error_of_entries(self._theta, *total) for total in totals]
         found = [risk * self._share for risk in found]

@@ -21,7 +21,8 @@ def scatters(kernels: Sequence[Kernel], lines: Sequence[Line]) -> list[list[Any]
     of them touch, but made without: these may be so large that nothing would be left of the others.
     """
     sights = [kernel.seen(line) for kernel, line in zip(kernels, lines, strict=True)]
-    if not _alike(sights) or (touched := np.any([s.touched for s in sights], axis=0)).all():
+    alike = len(sights) > 1 and _alike(sights)
+    if not alike or (touched := np.any([s.touched for s in sights], axis=0)).all():
         return [kernel.scatter(seen) for kernel, seen in zip(kernels, sights, strict=True)]
 
     def sums(kernel: Kernel, rows: np.ndarray) -> list[Any]:
@@ -36,7 +37,7 @@ def scatters(kernels: Sequence[Kernel], lines: Sequence[Line]) -> list[list[Any]
 def _alike(sights: Sequence[Seen]) -> bool:
     """Whether samples were shrunk and scores bent alike, of responses that are numbers."""
     first, *others = sights
-    if not others or first.line.pullback.rows is None:
+    if first.line.pullback.rows is None:
         return False
     equal = namespace(first.bent).all
     return all(seen.line is first.line and bool(equal(seen.bent == first.bent)) for seen in others)

@@ -44,8 +44,8 @@ class Pilot(Protocol):
     def risks(self, robusts: Sequence[Robustifier]) -> list[float]:
         """Estimated squared errors of A with given robustifiers; at a canonical point."""
 
-    def entry_risks(self, robusts: Sequence[Robustifier]) -> list[float] | None:
-        """The same as if every gradient entry were alone, much sooner; None where not known."""
+    def entry_risks(self, robusts: Sequence[Robustifier]) -> list[float]:
+        """The same as if every gradient entry were alone, much sooner; nan where not known."""
 
 
 class Robustifier(Registered, name="none"):

@@ -136,16 +136,15 @@ def _factor(
     factors = ROUGH if rough else FACTORS
     # Of those that cut nothing one is enough: the others are the same.
     tried = [c for below, c in itertools.pairwise((0.0, *factors)) if not below > largest]
-    if len(tried) == 1 or (largest <= MODERATE and _clean(pilot.entry_risks(made(tried)))):
+    if len(tried) == 1:
         return factors[-1]
+    if largest <= MODERATE:
+        alone = as_needed(lambda some: pilot.entry_risks(made(some)), tried)
+        if alone[-1] <= SURE * min(alone):  # not where they are not known
+            return factors[-1]
     found = as_needed(lambda some: pilot.risks(made(some)), tried)
     found += [found[-1]] * (len(factors) - len(tried))
     return float(gentlest(factors, found, SLACK))
-
-
-def _clean(risks: Sequence[float] | None) -> bool:
-    """Whether no threshold does better than the gentlest, entry by entry."""
-    return risks is not None and risks[-1] <= SURE * min(risks)
 
 
 def _undecided(scores: Any) -> Any:
