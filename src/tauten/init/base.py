@@ -35,13 +35,16 @@ def responses_per_parameter(problem: Problem, rank: Sequence[int]) -> float:
     return math.prod(problem.data.y.shape) / free
 
 
-def tame(problem: Problem, pilot: PilotFit, *, shrink: bool = True) -> Problem:
+def tame(
+    problem: Problem, pilot: PilotFit, *, shrink: bool = True, seen: PilotFit | None = None
+) -> Problem:
     """The problem as a start sees it: residuals truncated at 1.345 robust standard deviations.
 
-    With `shrink`, covariates are shrunk to their median norm as well.
+    With `shrink`, covariates are shrunk to their median norm as well. The residuals are those of
+    the pilot, or of another that has `seen` them.
     """
     omega = float(np.median(pilot.norms())) or np.inf if shrink else np.inf
-    nu = Huber.factor * score_scale(pilot) if problem.loss.residual else np.inf
+    nu = Huber.factor * score_scale(seen or pilot) if problem.loss.residual else np.inf
     return replace(problem, robust=Adaptive(omega, nu, np.inf).calibrate())
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..data import Chunk
-from ..problem import PILOT_SIZE, Problem, tensor_gradients
+from ..problem import PILOT_SIZE, PilotFit, Problem, tensor_gradients
 from ..problem.within import widened, within, worth_narrowing
 from ..robust import Robustifier
 from ..solver import Newton
@@ -57,20 +57,25 @@ def projecteds(problem: Problem, ranks: Sequence[Sequence[int]]) -> list[Tucker]
     directions = directions[: samples.X.ndim - 1]
     small = within(replace(problem, robust=Robustifier()), samples.thin(ENOUGH), directions)
     found = ihts([small] * len(ranks), ranks, n_iter=FIRST, whole=True)
-    return _in_all_directions(problem, [widened(point, directions) for point in found], some)
+    few = small.data.sample(PILOT_SIZE).thin(START_SIZE)
+    points = [widened(point, directions) for point in found]
+    return _in_all_directions(problem, points, some, [small.pilot(point, few) for point in found])
 
 
-def _in_all_directions(problem: Problem, points: Sequence[Tucker], some: Chunk) -> list[Tucker]:
+def _in_all_directions(
+    problem: Problem, points: Sequence[Tucker], some: Chunk, seen: Sequence[PilotFit]
+) -> list[Tucker]:
     """Points after a Gauss-Newton step of each, or where its matrix is too large, after two of iht.
 
     What is missed outside of a start's directions inflates the residuals, and thresholds chosen
     from these are too gentle for heavy-tailed noise. The step's own thresholds are those of `some`
-    samples.
+    samples, and of residuals that were `seen` within the directions.
     """
     if not all(choose(problem, point).curvature for point in points):
         ranks = [point.rank for point in points]
         return ihts([problem] * len(points), ranks, n_iter=LAST, thetas=points)
-    tamed = [tame(problem, problem.pilot(point, some)) for point in points]
+    pairs = zip(points, seen, strict=True)
+    tamed = [tame(problem, problem.pilot(point, some), seen=pilot) for point, pilot in pairs]
     progress = [Progress(reach=0.0) for _ in points]
     step = Newton(n_iter=1, tol=0)
     return [run.theta for run in run_together(step, tamed, points, progress=progress)]

@@ -93,7 +93,7 @@ def _walk(
     first step took for noise is found in a few more, where tangent steps would creep past it.
     """
     near = partial(hooi, n_iter=CUTS, tol=WORTH)
-    cut = near if whole else hosvd
+    cut, led = (near, hosvd) if whole else (hosvd, near)  # with `whole`, a lead tells lengths alone
     first = 0 if theta is None else 1
     theta = with_linear(problem, zero(problem, rank)) if theta is None else theta
     samples = problem.data.sample(PILOT_SIZE).thin(START_SIZE)
@@ -103,7 +103,7 @@ def _walk(
         gradient, linear = yield tamed, theta, t
         # No direction is tangent to zero: there it is the whole gradient.
         tangential = t > 0 and not whole
-        lead = tangent(theta, gradient) if tangential else near(gradient, rank).full()
+        lead = tangent(theta, gradient) if tangential else led(gradient, rank).full()
         size = float(namespace(lead).sum(lead**2))
         curvature = pilot.tensor_curvature(tamed.robust, lead)
         if not curvature > 0:
