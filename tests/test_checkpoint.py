@@ -51,7 +51,7 @@ def stop_after(monkeypatch, count):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6])
 def test_so_does_one_that_keeps_tensors(count, data, path, monkeypatch):
-    monkeypatch.setattr("tauten.problem.within.LARGE", 0)
+    monkeypatch.setattr("tauten.data.base.LARGE", 0)
     test_a_stopped_fit_ends_where_it_would_have({"rank": 1}, count, data, path, monkeypatch)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from ._array import (
     reshape,
 )
 from .data import Chunk, Samples
-from .kernels import derivatives, norms, project
+from .kernels import derivatives, derivatives_and_sum, norms, project
 from .tucker import Tucker, multi_mode_dot
 
 
@@ -44,10 +44,13 @@ class Pullback:
         The point.
     rows : array (n, D)
         The derivatives, all blocks side by side.
+    total : array (p_1, ..., p_d0), optional
+        ``Σ_i s_i X_i`` of scores that were known before the sweep.
     """
 
     theta: Tucker
     rows: Array | None
+    total: Array | None = field(default=None, kw_only=True)
 
     def __call__(self, score: Array) -> Iterator[Array]:
         """Yield one array (n, *block) for each block of the point, in their order.
@@ -144,7 +147,12 @@ class Covariate:
     center: Array | None = None
 
     def linearise(
-        self, theta: Tucker, X: Array, Z: Array | None = None, scale: Array | None = None
+        self,
+        theta: Tucker,
+        X: Array,
+        Z: Array | None = None,
+        scale: Array | None = None,
+        score: Array | None = None,
     ) -> tuple[Array, Pullback]:
         """Return the linear predictors and the map from scores to per-sample gradients.
 
@@ -156,6 +164,8 @@ class Covariate:
         Z : array (n, c), optional
         scale : array (n,), optional
             Factors that shrink each sample's X_i.
+        score : array (n,), optional
+            Scores to sum the samples with as well, where responses are numbers.
 
         Returns
         -------
@@ -163,16 +173,29 @@ class Covariate:
         pullback : Pullback
             From scores of the shape of eta to the gradients of each block of theta.
         """
-        order, center = X.ndim - 1, self.center
+        order = X.ndim - 1
         if order == theta.order:
-            point = theta.factors, theta.core
-            rows = derivatives(X, *point, center=center, scale=scale, beside=Z)
+            rows, total = self._swept(theta, X, Z, scale, score)
             first = rows[:, : math.prod(theta.rank)]  # the projected samples
             eta = product(first, matrix_of(theta.core, order), ())
-            return add_linear(theta, eta, Z), Pullback(theta, rows)
-        xbar, *xparts = project(X, theta.factors[:order], center=center, scale=scale)
+            return add_linear(theta, eta, Z), Pullback(theta, rows, total=total)
+        xbar, *xparts = project(X, theta.factors[:order], center=self.center, scale=scale)
         hbar, eta = _predict(theta, xbar, Z)
         return eta, TensorPullback(theta, None, xbar, xparts, hbar, Z)
+
+    def _swept(
+        self, theta: Tucker, X: Array, Z: Array | None, scale: Array | None, score: Array | None
+    ) -> tuple[Array, Array | None]:
+        """Derivatives of all blocks, and a sum of the samples if there are scores for it."""
+        point, center = (theta.factors, theta.core), self.center
+        if score is None:
+            return derivatives(X, *point, center=center, scale=scale, beside=Z), None
+        rows, total = derivatives_and_sum(X, *point, score, center=center, scale=scale, beside=Z)
+        return rows, self._centred(total, namespace(score).sum(score))
+
+    def _centred(self, total: Array, weight: Array) -> Array:
+        """A weighted sum of samples as one of what is left of them without the centre."""
+        return total if self.center is None else total - weight * self.center
 
     def norms(self, chunk: Chunk) -> Array:
         """Norms of the centred covariates, kept with the samples."""
@@ -215,9 +238,8 @@ class Covariate:
     def adjoints(self, scores: Sequence[Array], X: Array) -> list[Array]:
         """The same for several scores, which share a read of X."""
         xp, rows, response = namespace(X), flat(scores).T, tuple(scores[0].shape[1:])
-        total = matmul(rows, matrix_of(X, 1))
-        if self.center is not None:
-            total = total - xp.sum(rows, axis=1)[:, None] * xp.reshape(self.center, (1, -1))
+        total = reshape(matmul(rows, matrix_of(X, 1)), (rows.shape[0], *X.shape[1:]))
+        total = self._centred(total, column(xp.sum(rows, axis=1), X.ndim))
         total = xp.reshape(total, (len(scores), *response, *X.shape[1:]))
         first, last = range(len(response)), range(len(response), total.ndim - 1)
         return [xp.permute_dims(total[i, ...], (*last, *first)) for i in range(len(scores))]
@@ -257,6 +279,7 @@ class Direct(Covariate):
         X: Array | None,
         Z: Array | None = None,
         scale: Array | None = None,
+        score: Array | None = None,
     ) -> tuple[Array, Pullback]:
         """Return A as a batch of one, and the map from scores (n, p_1, ..., p_d) to gradients."""
         return theta.full()[None, ...], DirectPullback(theta, None)

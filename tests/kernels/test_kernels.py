@@ -146,6 +146,24 @@ def test_rows_anywhere_in_memory(path, rng, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("shape", [(3, 4), (5, 3, 7), (2, 131), (4, 5, 3, 2)])
+def test_sums_in_the_same_read(shape, path, rng, dtype):
+    """Of as many samples as blocks have and others, and of some that lie apart, backwards."""
+    factors = [rng.normal(size=(p, 2)).astype(dtype) for p in shape]
+    core = rng.normal(size=(2,) * len(shape)).astype(dtype)
+    for n in (1, 8, 16, 37):
+        numbers, score = rng.normal(size=(2 * n, *shape)).astype(dtype), rng.normal(size=n)
+        options = {"center": numbers[0], "scale": rng.uniform(size=n), "beside": numbers[:n, 0]}
+        options["beside"] = options["beside"].reshape(n, -1)
+        for X in (numbers[:n], numbers[::-2]):
+            rows, total = path.derivatives_and_sum(X, factors, core, score, **options)
+            tol = 1e-4 if dtype == np.float32 else 1e-12
+            agree([rows], written_out(X, factors, core=core, **options), tol)
+            agree([total], [np.einsum("n,n...->...", score, X.astype(float))], tol)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("path", PATHS)
 def test_norms(path, rng, dtype):
     """Of samples of every length around those that the compiled loop is cut into."""
     for length in (*range(1, 300), 2500, 10_000):
@@ -259,6 +277,10 @@ def test_without_the_extension_only_slower(rng, monkeypatch):
         lambda X, u, out: (X, u, None, None, None, True, np.asfortranarray(out)),
         lambda X, u, out: (X, u, None, None, None, True, out.astype(np.float32)),
         lambda X, u, out: (X[:, 0], u[1:], None, None, None, True, out),
+        lambda X, u, out: (X, u, None, None, None, True, out, np.ones(8), np.ones((3, 4))),
+        lambda X, u, out: (X, u, None, None, None, True, out, np.ones(9), np.ones((3, 3))),
+        lambda X, u, out: (X, u, None, None, None, True, out, np.ones(9), np.ones((3, 4), "f")),
+        lambda X, u, out: (X, u, None, None, None, True, out, np.ones(9, "f"), np.ones((3, 4))),
     ],
 )
 def test_wrong_sizes_never_reach_the_loops(arguments, rng):

@@ -7,7 +7,7 @@ import pytest
 
 import tauten as tt
 from tauten._checks import check_tensor
-from tauten.data import Rows, gather
+from tauten.data import Rows, base, gather
 from tauten.designs import Covariate, Direct
 from tauten.init.base import tame
 from tauten.losses import Loss, Squared
@@ -20,7 +20,7 @@ from tauten.tucker import Affine, Tucker
 @pytest.fixture
 def worth(monkeypatch):
     """However small X is, and however many directions there are."""
-    monkeypatch.setattr(within, "LARGE", 0)
+    monkeypatch.setattr(base, "LARGE", 0)
     monkeypatch.setattr(within, "SMALLER", 1)
 
 
@@ -104,7 +104,7 @@ def test_where_it_is_not_worth_it_or_cannot_be_done(worth, rng, tmp_path, monkey
     assert sketched([(problem, theta)]) is None
     monkeypatch.setattr(within, "SMALLER", 7)
     assert sketched([(problem, theta)]) is not None
-    monkeypatch.setattr(within, "LARGE", 100 * 30 * 8 + 1)
+    monkeypatch.setattr(base, "LARGE", 100 * 30 * 8 + 1)
     assert sketched([(problem, theta)]) is None
 
 
@@ -168,5 +168,5 @@ def test_the_same_ranks_are_chosen_as_by_fits_in_the_whole_space(kind, worth, mo
         problem = Problem(Rows(data.X, data.y), Squared(), Covariate())
         found = select_rank(problem, rng=rng).rank
         with monkeypatch.context() as patch:
-            patch.setattr(within, "LARGE", np.inf)
+            patch.setattr(base, "LARGE", np.inf)
             assert select_rank(problem, rng=rng).rank == found

@@ -14,6 +14,7 @@ from .._array import Array, like, namespace, take, to_numpy
 from .threads import BLAS
 
 FEW = 2**20  # bytes of samples that are taken at a time
+LARGE = 2**26  # bytes of X as doubles, from which reading it once more takes longer than a step
 SAMPLE_SHARE = 4  # a quarter of the memory is for the samples that start and thresholds look at
 Find = Callable[[Array, Array | None], Array]  # from covariates and a centre to norms
 
@@ -118,6 +119,11 @@ class Samples:
     def main(self) -> Array:
         """The largest array: X, or in PCA y."""
         return self.y if self.X is None else self.X
+
+    @property
+    def dear(self) -> bool:
+        """Whether they are so large that reading them is what takes time."""
+        return 8 * math.prod(self.main.shape) >= LARGE
 
     @property
     def reference(self) -> Array:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from .._array import Array
 from . import compiled, plain
 
-__all__ = ["derivatives", "in_use", "norms", "project"]
+__all__ = ["derivatives", "derivatives_and_sum", "in_use", "norms", "project"]
 
 
 def project(
@@ -88,6 +88,40 @@ def derivatives(
     """
     path = compiled if compiled.serves(X) else plain
     return path.derivatives(X, factors, core, center=center, scale=scale, beside=beside)
+
+
+def derivatives_and_sum(
+    X: Array,
+    factors: Sequence[Array],
+    core: Array,
+    score: Array,
+    *,
+    center: Array | None = None,
+    scale: Array | None = None,
+    beside: Array | None = None,
+) -> tuple[Array, Array]:
+    """The same and ``Σ_i s_i X_i``, neither centred nor scaled, for scores that are known before.
+
+    Parameters
+    ----------
+    X, factors, core, center, scale, beside : see :func:`derivatives`
+    score : array (n,)
+
+    Returns
+    -------
+    rows : array (n, Π r_k + Σ p_k r_k + c)
+    total : array (p_1, ..., p_d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, u = np.ones((5, 3, 2)), [np.ones((3, 1)), np.ones((2, 1))]
+    >>> derivatives_and_sum(X, u, np.ones((1, 1)), np.arange(5.0))[1][0]
+    array([10., 10.])
+    """
+    path = compiled if compiled.serves(X) else plain
+    options = {"center": center, "scale": scale, "beside": beside}
+    return path.derivatives_and_sum(X, factors, core, score, **options)
 
 
 def norms(X: Array, center: Array | None = None) -> Array:

@@ -401,6 +401,20 @@ static void NAME(prepare)(Plan *plan) {
   if (plan->n < V || plan->center) memset(plan->flat, 0, (size_t)(V * plan->size_flat) * sizeof(REAL));
 }
 
+/* Add the samples of a block, which are in cache, times their scores to the total. */
+static void NAME(add_up)(const Plan *plan, const Block *b, const REAL *x) {
+  const REAL *scores = (const REAL *)plan->scores + b->first;
+  REAL *total = plan->total;
+  long j = 0;
+  for (; j + V <= plan->size; j += V) {
+    vec sum = NAME(load)(total + j);
+    for (long s = 0; s < b->lanes; s++) sum += scores[s] * NAME(load)(x + s * plan->step + j);
+    NAME(store)(total + j, sum);
+  }
+  for (; j < plan->size; j++)
+    for (long s = 0; s < b->lanes; s++) total[j] += scores[s] * x[s * plan->step + j];
+}
+
 static void NAME(blocks)(const Plan *plan, const REAL *x) {
   for (long first = 0; first < plan->n; first += V) {
     Block b = {.first = first, .lanes = plan->n - first < V ? plan->n - first : V, .scale = (vec){0} + 1};
@@ -412,6 +426,7 @@ static void NAME(blocks)(const Plan *plan, const REAL *x) {
     NAME(turn_all)(plan, &b);
     for (int k = 1; k < plan->order - 1; k++) NAME(level)(plan, &b, k);
     NAME(last)(plan, &b, plan->order - 1);
+    if (plan->scores) NAME(add_up)(plan, &b, x + first * plan->step);
   }
 }
 
@@ -419,7 +434,7 @@ static void NAME(sweep)(Plan *plan, const void *tensors) {
   NAME(prepare)(plan);
   if (plan->center) {
     Plan one = *plan;
-    one.n = 1, one.center = one.scale = NULL, one.out = plan->shift, one.shift = NULL;
+    one.n = 1, one.center = one.scale = one.scores = NULL, one.out = plan->shift, one.shift = NULL;
     NAME(blocks)(&one, plan->center);
   }
   NAME(blocks)(plan, tensors);

@@ -73,6 +73,8 @@ typedef struct {
   const void *core;     /* core tensor to contract the partial projections with, or NULL */
   const void *center;   /* tensor subtracted from each sample, or NULL */
   const void *scale;    /* factor of each sample, or NULL */
+  const void *scores;   /* what each sample is summed up with, or NULL, ... */
+  void *total;          /* ... and where to: a tensor */
   void **out;           /* where the core's part begins, then that of each mode: entries x samples */
   void **shift;         /* the same for the centre, or NULL */
   void *flat;           /* room for what the first level leaves of a block of samples */
@@ -228,7 +230,7 @@ static void *plan_memory(Plan *plan, const void *x, long itemsize) {
 
 /* Arguments and their buffers, all released together. */
 typedef struct {
-  Py_buffer views[MAX_ORDER + 5]; /* samples, factors, core, centre, scale, what is made */
+  Py_buffer views[MAX_ORDER + 7]; /* samples, factors, core, centre, scale, scores, what is made */
   int used;
 } Views;
 
@@ -270,8 +272,9 @@ static const Py_buffer *view_batch(Views *views, PyObject *array, Batch *batch) 
 }
 
 static int read_plan(PyObject *args, Views *views, Plan *plan, void **outs, Batch *batch) {
-  PyObject *tensors, *factors, *core, *center, *scale, *out;
-  if (!PyArg_ParseTuple(args, "OO!OOOpO", &tensors, &PyTuple_Type, &factors, &core, &center, &scale, &plan->partials, &out))
+  PyObject *tensors, *factors, *core, *center, *scale, *out, *scores = Py_None, *total = Py_None;
+  if (!PyArg_ParseTuple(args, "OO!OOOpO|OO", &tensors, &PyTuple_Type, &factors, &core, &center, &scale, &plan->partials, &out,
+                        &scores, &total))
     return 0;
   const Py_buffer *v = view_batch(views, tensors, batch);
   if (!v) return 0;
@@ -307,7 +310,9 @@ static int read_plan(PyObject *args, Views *views, Plan *plan, void **outs, Batc
   if (!(made = view(views, out, format, entries * plan->n, 1)) ||
       !view_optional(views, core, format, ranks, &plan->core) ||
       !view_optional(views, center, format, plan->size, &plan->center) ||
-      !view_optional(views, scale, format, plan->n, &plan->scale))
+      !view_optional(views, scale, format, plan->n, &plan->scale) ||
+      !view_optional(views, scores, format, plan->n, &plan->scores) ||
+      (plan->scores && !(plan->total = view(views, total, format, plan->size, 1))))
     return 0;
   if (!ranks) memset(made, 0, (size_t)(entries * plan->n * v->itemsize)); /* of no columns nothing is put there */
   for (int k = 0; k <= plan->order; k++) outs[k] = made + first[k] * plan->n * v->itemsize;
@@ -357,7 +362,8 @@ static PyObject *squares(PyObject *self, PyObject *args) {
 
 static PyMethodDef methods[] = {
     {"sweep", sweep, METH_VARARGS,
-     "sweep(tensors, factors, core, center, scale, partials, out): fill out, entries x samples, one part after the other."},
+     "sweep(tensors, factors, core, center, scale, partials, out, scores=None, total=None): fill out, entries x samples, "
+     "one part after the other; with scores, add the sum of each tensor times its own to total."},
     {"squares", squares, METH_VARARGS,
      "squares(tensors, center, sums): fill sums with those of the squares of each sample's entries."},
     {NULL, NULL, 0, NULL}};

@@ -75,15 +75,32 @@ def derivatives(
     center: np.ndarray | None = None,
     scale: np.ndarray | None = None,
     beside: np.ndarray | None = None,
+    sums: Sequence[np.ndarray] = (),
 ) -> np.ndarray:
-    """Derivatives of a batch: see :func:`tauten.kernels.derivatives`; samples are the fastest."""
+    """Derivatives of a batch: see :func:`tauten.kernels.derivatives`; samples are the fastest.
+
+    `sums` are scores, and a tensor that the samples times these are added to.
+    """
     entries = core.size + sum([u.size for u in factors])
     rows = entries if beside is None else entries + beside.shape[1]
     out = np.empty((rows, X.shape[0]), _type(X, factors))
     if beside is not None:
         out[entries:] = beside.T
-    _run(X, factors, (core, center, scale), True, out[:entries])
+    _run(X, factors, (core, center, scale), True, out[:entries], *sums)
     return out.T
+
+
+def derivatives_and_sum(
+    X: np.ndarray,
+    factors: Sequence[np.ndarray],
+    core: np.ndarray,
+    score: np.ndarray,
+    **options: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same and a sum: see :func:`tauten.kernels.derivatives_and_sum`."""
+    total = np.zeros(X.shape[1:], _type(X, factors))
+    sums = _ready(score, total.dtype), total
+    return derivatives(X, factors, core, sums=sums, **options), total
 
 
 def norms(X: np.ndarray, center: np.ndarray | None) -> np.ndarray:
@@ -107,15 +124,16 @@ def _run(
     others: Sequence[np.ndarray | None],
     partials: bool,
     out: np.ndarray,
+    *sums: np.ndarray,
 ) -> None:
     """The sweep itself, into an array whose last axis are the samples.
 
-    The others are core, centre and scale.
+    The others are core, centre and scale; for the sums see :func:`derivatives`.
     """
     dtype = out.dtype
     ready = [None if a is None else _ready(a, dtype) for a in others]
     X = X if _in_place(X, dtype) else _ready(X, dtype)
-    _sweep.sweep(X, tuple([_ready(u, dtype) for u in factors]), *ready, partials, out)
+    _sweep.sweep(X, tuple([_ready(u, dtype) for u in factors]), *ready, partials, out, *sums)
 
 
 def _ready(array: np.ndarray, dtype: Any) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .._array import Array, column, flat, matrix_of, namespace
+from .._array import Array, column, flat, matmul, matrix_of, namespace, reshape
 from ..data.base import few
 from ..tucker import multi_mode_dot, sweep
 
@@ -45,6 +45,14 @@ def derivatives(
 
     found = _moved(blocks, X, center, scale)
     return flat(found if beside is None else [*found, beside])
+
+
+def derivatives_and_sum(
+    X: Array, factors: Sequence[Array], core: Array, score: Array, **options: Array | None
+) -> tuple[Array, Array]:
+    """The same and a sum: see :func:`tauten.kernels.derivatives_and_sum`."""
+    total = matmul(score, matrix_of(X, 1))
+    return derivatives(X, factors, core, **options), reshape(total, tuple(X.shape[1:]))
 
 
 def norms(X: Array, center: Array | None) -> Array:

@@ -7,13 +7,12 @@ one point alone: what is left to do is small.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from .._array import Array, matmul, namespace, to_numpy
+from .._array import Array, namespace, to_numpy
 from ..data import Chunk
 from ..tucker import Tucker
 from .gradient import Asked, Gradient
@@ -101,8 +100,8 @@ class _Sights:
         place = same_sweep(kernel, chunk)
         if place not in self._lines:
             self._lines[place] = kernel.linearise(self._theta, chunk)
-        line = copy(self._lines[place])
-        vars(line).update(eta=line.eta + matmul(line.pullback.rows, step), chunk=chunk)
+        line = self._lines[place].moved(step)
+        vars(line)["chunk"] = chunk
         return line
 
     def see(self, kernel: Kernel, step: Array, chunk: Chunk) -> Seen:

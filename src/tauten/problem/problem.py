@@ -34,6 +34,7 @@ from ..ridge import ridge_curvature, ridge_gradient
 from ..robust import Robustifier
 from ..tucker import Tucker, degrees_of_freedom
 from .at_once import all_that_count, gradient_at_once
+from .expected import expected_scores, gradient_and_tensor
 from .gradient import Asked, Gradient
 from .pilot import PILOT_SIZE, PilotFit
 from .samplewise import Kernel, chunk_sums, line_sums, per_sample
@@ -358,6 +359,8 @@ def gradients(
     swept = problems[0].swept
     if len(each) == 1 and swept is not None and swept.theta is thetas[0]:
         return [_gradient_of_swept(problems[0], swept, asked[0])]
+    if len(each) == 1 and asked[0].tensor and (known := expected_scores(*each[0][:2])) is not None:
+        return [gradient_and_tensor(*each[0], known)]
     work = partial(_chunk_sums, [(p.kernel_at(theta), theta) for p, theta, _ in each], asked)
     totals = pass_of_each(problems, thetas, work, curvature=any(one.curvature for one in asked))
     return [

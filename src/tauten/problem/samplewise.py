@@ -47,10 +47,10 @@ class Kernel:
         Z = None if chunk.Z is None else chunk.Z * column(scale, chunk.Z.ndim)
         return replace(chunk, y=chunk.y * column(scale, chunk.y.ndim), Z=Z), scale, None
 
-    def linearise(self, theta: Tucker, chunk: Chunk) -> Line:
-        """Sweep the (shrunk) samples at a point."""
+    def linearise(self, theta: Tucker, chunk: Chunk, known: Array | None = None) -> Line:
+        """Sweep the (shrunk) samples at a point, and sum them with scores that are known before."""
         shrunk, scale, share = self.shrink(chunk)
-        eta, pullback = self.design.linearise(theta, shrunk.X, shrunk.Z, scale)
+        eta, pullback = self.design.linearise(theta, shrunk.X, shrunk.Z, scale, known)
         pseudo = None
         if self.prior is not None:
             pseudo = self.prior.pseudo_observations(self.loss, eta, pullback, share)

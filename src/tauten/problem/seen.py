@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._array import Array, column, namespace, ratio, take, to_numpy
+from .._array import Array, column, matmul, namespace, ratio, take, to_numpy
 from .._lazy import lazy
 from ..data import Chunk, Samples
 from ..designs import Pullback
@@ -64,6 +64,15 @@ class Line(View):
     def whole(self) -> bool:
         """Whether no sample was shrunk."""
         return self.scale is None and self.share is None
+
+    def moved(self, step: Array) -> Line:
+        """The same samples as seen from the end of a step, to first order.
+
+        All blocks of the step are flattened; of those whose responses are numbers.
+        """
+        line = copy(self)
+        vars(line)["eta"] = self.eta + matmul(self.pullback.rows, step)
+        return line
 
     def take(self, rows: np.ndarray) -> Line:
         """Some of the samples, for sums over what was made of them: their X and Z stay behind.

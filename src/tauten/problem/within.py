@@ -14,19 +14,13 @@ from ..tucker import Tucker
 from .problem import Problem
 
 PART_SIZE = 250  # samples that are projected at a time
-LARGE = 2**26  # bytes of X as doubles, from which reading it once more takes longer than a step
 SMALLER = 16  # times that samples must shrink to be worth keeping in few coordinates
 
 
 def worth_narrowing(problem: Problem, directions: Sequence[int]) -> bool:
     """Whether X is large, and its samples much smaller in so many directions along their modes."""
     size = math.prod(problem.data.main.shape[1:])
-    return math.prod(directions) * SMALLER <= size and dear(problem)
-
-
-def dear(problem: Problem) -> bool:
-    """Whether X is so large that reading it is what takes time."""
-    return 8 * math.prod(problem.data.main.shape) >= LARGE
+    return math.prod(directions) * SMALLER <= size and problem.data.dear
 
 
 def within(problem: Problem, samples: Chunk, directions: Sequence[Array]) -> Problem:

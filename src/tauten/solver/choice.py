@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 from ..problem import Problem
-from ..problem.within import dear
 from ..registry import is_word
 from ..tucker import Tucker
 from .anderson import Anderson
@@ -55,7 +54,7 @@ def worth_keeping(problem: Problem) -> bool:
     They are less exact, and now and then one more; that pays where the tensor is dear. In memory it
     is a second read of X, from a file or a cluster it comes with the first.
     """
-    return problem.data.X is not None and problem.data.all is not None and dear(problem)
+    return problem.data.X is not None and problem.data.all is not None and problem.data.dear
 
 
 def settled(problem: Problem, result: Result) -> Result:
