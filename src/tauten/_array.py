@@ -213,7 +213,8 @@ def clip(array: Array, bound: Any) -> Array:
     if is_numpy(array):  # the standard's wrapper takes twice as long, and so does numpy's clip
         if is_numpy(bound):  # else float64 thresholds make float32 data float64
             bound = bound.astype(array.dtype, copy=False)
-        return np.minimum(np.maximum(array, -bound), bound)
+        low = np.maximum(array, -bound)
+        return np.minimum(low, bound, out=low if is_numpy(low) else None)  # of a number: a scalar
     xp = namespace(array)
     bound = xp.broadcast_to(like(bound, array), array.shape)
     return xp.clip(array, -bound, bound)
