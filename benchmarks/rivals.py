@@ -21,7 +21,9 @@ import numpy as np
 QUICK = 1.0  # seconds: fits that take less are timed when warm
 METHODS = {
     "tauten": "TensorRegressor(rank=r), everything chosen from the data",
+    "squares": "TensorRegressor(rank=r, robust='none', fit_intercept=False)",
     "tensorly": "TensorLy's TuckerRegressor, its defaults",
+    "unpenalised": "TensorLy's without its ridge (reg_W=0)",
     "descent": "plain numpy gradient descent (VGD), 300 steps, from tauten's start",
     "torch": "per-sample gradients by torch.func.vmap, 30 truncated steps, from tauten's start",
     "ridge": "scikit-learn's Ridge on vec(X)",
@@ -50,6 +52,13 @@ def fit_tauten(X, y, r):
     return tt.TensorRegressor(rank=(r,) * 3).fit(X, y).coef_
 
 
+def fit_squares(X, y, r):
+    import tauten as tt
+
+    model = tt.TensorRegressor(rank=(r,) * 3, robust="none", fit_intercept=False)
+    return model.fit(X, y).coef_
+
+
 def fit_pca(X, y, r):
     import tauten as tt
 
@@ -60,6 +69,12 @@ def fit_tensorly(X, y, r):
     from tensorly.regression import TuckerRegressor
 
     return TuckerRegressor([r] * 3, verbose=0).fit(X, y).weight_tensor_
+
+
+def fit_unpenalised(X, y, r):
+    from tensorly.regression import TuckerRegressor
+
+    return TuckerRegressor([r] * 3, reg_W=0, verbose=0).fit(X, y).weight_tensor_
 
 
 def begin(X, y, r):

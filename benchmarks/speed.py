@@ -159,7 +159,7 @@ def scaling(seconds):
 
 # Data sets, one for each seed: our time depends on them, TensorLy's on its random start as well.
 # Others are run on the first three.
-RUNS = {"tauten": 21, "tensorly": 21}
+RUNS = {"tauten": 21, "squares": 21, "tensorly": 21}
 TOO_SLOW = ("descent", "torch", "huber")  # with 27,000 coefficients: minutes to hours
 SIZES = {"n=500, 10³, r=3": "500,10,3", "n=2000, 30³, r=3": "2000,30,3"}
 

@@ -12,7 +12,7 @@ from tauten._checks import check_tensor
 from tauten.data import Rows, gather
 from tauten.designs import Covariate, Direct
 from tauten.exceptions import NotConvergedWarning
-from tauten.init import default, projected, spectral, starts
+from tauten.init import default, iht, projected, spectral, starts
 from tauten.init.base import tame, with_linear
 from tauten.init.thresholding import ihts
 from tauten.losses import Loss, Squared
@@ -49,7 +49,7 @@ def test_within_all_directions_it_is_iht_in_other_coordinates(shape, order):
     _, problem = regression(400, shape, 2, order=order, noise="t:1.5", covariates="t:3")
     rank = (2, 2, 2)
     other = ihts([problem], [rank], n_iter=8, whole=True)[0].canonical()
-    tamed = tame(problem, problem.pilot(other, problem.data.sample(PILOT_SIZE).thin(250)))
+    tamed = tame(problem, problem.pilot(other, problem.data.sample(PILOT_SIZE)))
     there, y = (np.reshape(a, -1) for a in (tamed.predictors(other), problem.data.y))
     scale = tamed.robust.shrink(lambda: problem.design.norms(problem.data.all))
     scale = np.repeat(scale, len(y) // len(scale))
@@ -69,6 +69,20 @@ def test_within_all_directions_it_is_iht_in_other_coordinates(shape, order):
     found = projected(problem, rank)
     np.testing.assert_allclose(found.full(), expected.full(), atol=1e-5)
     np.testing.assert_allclose(found.linear, expected.linear, atol=1e-5)
+
+
+@pytest.mark.parametrize("start", [projected, iht])
+@pytest.mark.parametrize("period", [4, 8])
+def test_outliers_at_even_spaces_are_as_bad_as_others(period, start, rng):
+    """Whatever few samples a start looks at, they are not all outliers."""
+    truth, problem = regression(2000, (9, 8, 7), 1)
+    errors = []
+    for where in (np.arange(0, 2000, period), rng.choice(2000, 2000 // period, replace=False)):
+        y = problem.data.y.copy()
+        y[where] += 100.0
+        spoilt = replace(problem, data=Rows(problem.data.X, y, problem.data.Z))
+        errors.append(tt.metrics.relative_error(start(spoilt, (1, 1, 1)), truth))
+    assert errors[0] < 1.5 * errors[1]
 
 
 def test_samples_are_read_twice_and_those_looked_at(rng):
@@ -173,7 +187,7 @@ def test_the_small_problem_holds_coordinates_of_centred_samples(rng):
     y, center = rng.normal(size=600), rng.normal(size=(5, 4, 3))
     problem = Problem(Rows(X, y, Z, weight), Squared(), Covariate(center))
     u, v, w = (np.linalg.qr(rng.normal(size=(p, 2)))[0] for p in (5, 4, 3))
-    small = narrow.within(problem, problem.data.sample(600), (u, v, w))
+    small = narrow.within(problem, problem.data.sample(600).parts(250), (u, v, w))
     expected = np.einsum("nijk,ia,jb,kc->nabc", X - center, u, v, w)
     np.testing.assert_allclose(small.data.X, expected, atol=1e-12)
     assert small.design.center is None

@@ -49,7 +49,7 @@ def test_predictions_and_weights_are_those_of_the_whole_samples(response, rng):
         np.linalg.qr(np.concatenate([u, rng.normal(size=(len(u), 1))], axis=1))[0]
         for u in theta.factors[:3]
     ]
-    small = within.within(problem, problem.data.all, directions)
+    small = within.within(problem, problem.data.all.parts(100), directions)
     there = within.narrowed(theta, directions)
     assert small.data.X.shape == (90, 3, 3, 3)
     np.testing.assert_allclose(small.scores(there), problem.scores(theta), atol=1e-10)

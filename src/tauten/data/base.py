@@ -15,6 +15,8 @@ from .threads import BLAS
 
 FEW = 2**20  # bytes of samples that are taken at a time
 LARGE = 2**26  # bytes of X as doubles, from which reading it once more takes longer than a step
+CLOSE = 3  # spaces that are taken as they are: wider ones would leave too few samples
+COMMON = 2 * 3 * 5  # what most periods are made of
 SAMPLE_SHARE = 4  # a quarter of the memory is for the samples that start and thresholds look at
 Find = Callable[[Array, Array | None], Array]  # from covariates and a centre to norms
 
@@ -42,19 +44,35 @@ class Chunk:
 
     def thin(self, size: int) -> Chunk:
         """At most `size` of the samples, evenly spread."""
-        step = math.ceil(self.y.shape[0] / size)
+        step = spacing(self.y.shape[0], size)
         return self if step == 1 else self._rows(slice(None, None, step))
+
+    def drawn(self, size: int) -> Chunk:
+        """At most `size` of the samples, at random: even spaces may meet one kind of them only."""
+        n = self.y.shape[0]
+        if n <= size:
+            return self
+        return self._rows(np.sort(np.random.default_rng(0).choice(n, size, replace=False)))
+
+    def runs(self, size: int, length: int) -> list[Chunk]:
+        """At most `size` of them, in evenly spread runs of neighbours: nothing is copied."""
+        n = self.y.shape[0]
+        if n <= size:
+            return self.parts(length)
+        starts = np.linspace(0, n - length, max(1, size // length)).astype(int)
+        return [self._rows(slice(start, start + length)) for start in starts.tolist()]
 
     def parts(self, size: int) -> list[Chunk]:
         """All of the samples, at most `size` in a chunk."""
         n = self.y.shape[0]
         return [self._rows(slice(low, min(low + size, n))) for low in range(0, n, size)]
 
-    def _rows(self, rows: slice) -> Chunk:
+    def _rows(self, rows: slice | np.ndarray) -> Chunk:
         arrays = (self.X, self.y, self.Z, self.weight)
-        X, y, Z, weight = (None if a is None else a[rows, ...] for a in arrays)
-        kept = [(center, norms[rows]) for center, norms in self.kept]
-        return Chunk(X, y, Z, weight, self.start + (rows.start or 0), kept)
+        X, y, Z, weight = (None if a is None else take(a, rows) for a in arrays)
+        kept = [(center, take(norms, rows)) for center, norms in self.kept]
+        first = (rows.start or 0) if isinstance(rows, slice) else 0
+        return Chunk(X, y, Z, weight, self.start + first, kept)
 
     def norms(self, center: Array | None, find: Find) -> Array:
         """Norms of the covariates ``X_i - center``: found once for a centre, then kept."""
@@ -71,6 +89,22 @@ def _same(one: Array | None, other: Array | None) -> bool:
     if one is None or other is None:
         return False
     return bool(namespace(one, other).all(one == other))
+
+
+def spacing(n: int, size: int) -> int:
+    """Distance of at most `size` of n samples: such that few periods meet it again and again.
+
+    Every fourth sample, or every tenth, may be of a kind of its own; every seventh seldom is.
+
+    Examples
+    --------
+    >>> [spacing(n, 10) for n in (10, 11, 30, 31, 61, 71, 100)]
+    [1, 2, 3, 7, 7, 11, 11]
+    """
+    step = math.ceil(n / size)
+    while step > CLOSE and math.gcd(step, COMMON) > 1:
+        step += 1
+    return step
 
 
 def few(X: Array) -> Iterator[Array]:
@@ -235,7 +269,7 @@ class Samples:
 
     def _picked(self, size: int) -> range | np.ndarray:
         if self.weight is None or len(rows := self.counted) == self.n:
-            return range(0, self.n, math.ceil(self.n / size))  # in memory, a view: no copy
+            return range(0, self.n, spacing(self.n, size))  # in memory, a view: no copy
         return rows[np.linspace(0, len(rows) - 1, min(size, len(rows))).astype(int)]
 
     def _read_sample(self, rows: range | np.ndarray) -> Chunk:

@@ -4,7 +4,7 @@
 name                 what it does
 ===================  ======================================================================
 ``iht``              robust hard thresholding from zero, five steps at most: the default
-``projected``        the same on 1,000 samples at most, within a few directions along each mode
+``projected``        the same on 800 samples at most, within a few directions along each mode
                      that the gradient at zero shows, then a Gauss-Newton step in all: the
                      default where X is large
 ``restarts``         the best of iht, spectral and six bootstrapped ones, after a short robust

@@ -13,7 +13,7 @@ from ..kernels import project
 from ..tucker import Tucker
 from .problem import Problem
 
-PART_SIZE = 250  # samples that are projected at a time
+PART_SIZE = 250  # samples that are projected at a time, where all are
 SMALLER = 16  # times that samples must shrink to be worth keeping in few coordinates
 
 
@@ -23,7 +23,7 @@ def worth_narrowing(problem: Problem, directions: Sequence[int]) -> bool:
     return math.prod(directions) * SMALLER <= size and problem.data.dear
 
 
-def within(problem: Problem, samples: Chunk, directions: Sequence[Array]) -> Problem:
+def within(problem: Problem, parts: Sequence[Chunk], directions: Sequence[Array]) -> Problem:
     """The problem of some of its samples, in coordinates along directions of the covariates' modes.
 
     Samples are shrunk already, by their own norms: those of the coordinates are no larger.
@@ -31,8 +31,9 @@ def within(problem: Problem, samples: Chunk, directions: Sequence[Array]) -> Pro
     Parameters
     ----------
     problem : Problem
-    samples : Chunk
-        Shrunk as a whole, if at all: the loss is one of the residual.
+    parts : sequence of Chunk
+        Some or all samples, as many as are projected at a time in each. Shrunk as a whole, if at
+        all: the loss is one of the residual.
     directions : sequence of arrays (p_k, w_k)
         Orthonormal columns.
 
@@ -41,20 +42,19 @@ def within(problem: Problem, samples: Chunk, directions: Sequence[Array]) -> Pro
     >>> import numpy as np
     >>> from tauten.losses import Squared
     >>> data, directions = Rows(np.ones((5, 4, 3)), np.ones(5)), [np.eye(4, 2), np.eye(3, 1)]
-    >>> within(Problem(data, Squared(), Covariate()), data.all, directions).data.X.shape
+    >>> within(Problem(data, Squared(), Covariate()), [data.all], directions).data.X.shape
     (5, 2, 1)
     """
     kernel, center = problem.kernel, problem.design.center
-    shrunk, _, _ = kernel.shrink(samples)
 
-    def coordinates(part: Chunk) -> Array:
-        _, scale, _ = kernel.shrink(part)
-        return in_rows(project(part.X, directions, center=center, scale=scale, partials=False)[0])
+    def coordinates(part: Chunk) -> tuple[Array | None, ...]:
+        shrunk, scale, _ = kernel.shrink(part)
+        found = project(part.X, directions, center=center, scale=scale, partials=False)
+        return in_rows(found[0]), shrunk.y, shrunk.Z, shrunk.weight
 
-    parts = problem.data.spread(coordinates, samples.parts(PART_SIZE))
-    X = namespace(*parts).concat(parts, axis=0)
-    data = Rows(X, shrunk.y, shrunk.Z, shrunk.weight, threads=1)
-    return replace(problem, data=data, design=Covariate())
+    columns = zip(*problem.data.spread(coordinates, parts), strict=True)
+    arrays = [None if c[0] is None else namespace(*c).concat(c, axis=0) for c in columns]
+    return replace(problem, data=Rows(*arrays, threads=1), design=Covariate())
 
 
 def narrowed(theta: Tucker, directions: Sequence[Array]) -> Tucker:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .._array import Array, namespace
-from ..problem.within import narrowed, widened, within, worth_narrowing
+from ..problem.within import PART_SIZE, narrowed, widened, within, worth_narrowing
 from .rough import Fit, descend
 
 DEPENDENT = 1e-6  # singular values of directions, each of norm one, that add nothing
@@ -34,7 +34,8 @@ def sketched(fits: Sequence[Fit]) -> list[tuple[Fit, Fit]] | None:
         return None
     center = problem.design.center
     norms = problem.data.map_rows(problem.design.norms, problem.width(first))
-    small = within(problem, replace(samples, kept=[(center, norms)]), directions)
+    parts = replace(samples, kept=[(center, norms)]).parts(PART_SIZE)
+    small = within(problem, parts, directions)
     problem.data.reads.passes += 1
     found = descend([(small, narrowed(theta, directions)) for _, theta in fits])
     return [(fit, (problem, widened(fit[1], directions))) for fit in found]
