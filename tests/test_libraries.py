@@ -47,6 +47,12 @@ def test_regression(options, make, data):
     assert there.score(X, y) == pytest.approx(here.score(data.X, data.y), abs=1e-6)
 
 
+def test_where_x_is_large(make, data, monkeypatch):
+    """Tensors of Newton steps come with the sweep."""
+    monkeypatch.setattr("tauten.data.base.LARGE", 0)
+    test_regression({"rank": 2, "init": "iht"}, make, data)
+
+
 def test_covariates_and_weights(make, data, rng):
     Z, w = rng.normal(size=(200, 2)), rng.uniform(size=200)
     there = tt.TensorRegressor(rank=1).fit(

@@ -301,21 +301,6 @@ def test_norms_of_all_samples_are_known_to_every_chunk(many, rng):
     np.testing.assert_array_equal(Samples.norms(rows, center, anew), whole)  # as of any samples
 
 
-@pytest.mark.parametrize("n", [7, 10, 11, 95])
-def test_drawn_samples_are_at_no_even_spaces(rng, n):
-    X, Z, weight = rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), rng.uniform(size=n)
-    chunk = Rows(X, np.arange(n), Z, weight).sample(n)
-    norms = chunk.norms(None, lambda X, _: np.linalg.norm(X, axis=1))
-    drawn = chunk.drawn(10)
-    rows = drawn.y
-    assert len(rows) == min(n, 10)
-    assert np.all(np.diff(rows) > 0)
-    assert n < 95 or len(set(np.diff(rows))) > 3
-    for mine, theirs in ((drawn.X, X), (drawn.Z, Z), (drawn.weight, weight)):
-        np.testing.assert_array_equal(mine, theirs[rows])
-    np.testing.assert_array_equal(drawn.norms(None, None), norms[rows])
-
-
 @pytest.mark.parametrize(("n", "runs"), [(7, [0, 3, 6]), (10, [0, 3, 6, 9]), (40, [0, 18, 37])])
 def test_runs_of_neighbours_are_evenly_spread(rng, n, runs):
     X, weight = rng.normal(size=(n, 3)), rng.uniform(size=n)

@@ -75,8 +75,7 @@ def fresh(problem):
 def test_expected_scores_written_out(make_theta, rng):
     """``w_i ψ(η_i + <J_i, step> - y_i)`` with the derivatives of each sample by itself."""
     problem, theta = posed(make_theta, rng, robust="huber")
-    step, nu = 0.01 * rng.normal(size=theta.flat().size), problem.robust.nu_
-    there = theta.with_blocks(theta.split(theta.flat() + step))
+    there, nu = stepped(theta, rng.normal(size=theta.flat().size), 0.01), problem.robust.nu_
     there = there.rotate(there.turns_to(theta))
     data, point = problem.data, oracle.Point(theta.blocks)
     step, found = there.flat() - theta.flat(), []
@@ -95,6 +94,9 @@ def test_where_nothing_is_expected(make_theta, rng, monkeypatch):
     assert expected_scores(problem, near) is not None
     assert expected_scores(problem, far) is None
     assert expected_scores(fresh(problem), near) is None
+    scaled = replace(theta, core=theta.core / 4, factors=tuple(2 * u for u in theta.factors))
+    assert expected_scores(problem, scaled) is None  # A is the same, its blocks are not
+    assert expected_scores(problem.calibrate(scaled), near) is None
     monkeypatch.setattr(base, "LARGE", 8 * problem.data.X.size + 1)
     assert expected_scores(problem, near) is None
 

@@ -25,7 +25,7 @@ Find = Callable[[Array, Array | None], Array]  # from covariates and a centre to
 class Chunk:
     """Consecutive samples: covariates X, responses y, vector covariates Z, weights.
 
-    `start` is the index of the first one among all the samples.
+    `start` is the index of the first one among all the samples. Thinned ones are not consecutive.
     """
 
     X: Array
@@ -47,13 +47,6 @@ class Chunk:
         step = spacing(self.y.shape[0], size)
         return self if step == 1 else self._rows(slice(None, None, step))
 
-    def drawn(self, size: int) -> Chunk:
-        """At most `size` of the samples, at random: even spaces may meet one kind of them only."""
-        n = self.y.shape[0]
-        if n <= size:
-            return self
-        return self._rows(np.sort(np.random.default_rng(0).choice(n, size, replace=False)))
-
     def runs(self, size: int, length: int) -> list[Chunk]:
         """At most `size` of them, in evenly spread runs of neighbours: nothing is copied."""
         n = self.y.shape[0]
@@ -67,12 +60,11 @@ class Chunk:
         n = self.y.shape[0]
         return [self._rows(slice(low, min(low + size, n))) for low in range(0, n, size)]
 
-    def _rows(self, rows: slice | np.ndarray) -> Chunk:
+    def _rows(self, rows: slice) -> Chunk:
         arrays = (self.X, self.y, self.Z, self.weight)
-        X, y, Z, weight = (None if a is None else take(a, rows) for a in arrays)
-        kept = [(center, take(norms, rows)) for center, norms in self.kept]
-        first = (rows.start or 0) if isinstance(rows, slice) else 0
-        return Chunk(X, y, Z, weight, self.start + first, kept)
+        X, y, Z, weight = (None if a is None else a[rows, ...] for a in arrays)
+        kept = [(center, norms[rows]) for center, norms in self.kept]
+        return Chunk(X, y, Z, weight, self.start + (rows.start or 0), kept)
 
     def norms(self, center: Array | None, find: Find) -> Array:
         """Norms of the covariates ``X_i - center``: found once for a centre, then kept."""

@@ -48,7 +48,7 @@ def neighbours(
         return [[_cut(point, rank) for point in points] for rank in ranks]
     gradients = [gradient for gradient, _ in tensor_gradients(problems, points)]
     pilots = [
-        problem.pilot(point, problem.data.sample(PILOT_SIZE).drawn(START_SIZE))
+        problem.pilot(point, problem.data.sample(PILOT_SIZE).thin(START_SIZE))
         for problem, point in zip(problems, points, strict=True)
     ]
 

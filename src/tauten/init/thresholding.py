@@ -96,7 +96,7 @@ def _walk(
     cut, led = (near, hosvd) if whole else (hosvd, near)  # with `whole`, a lead tells lengths alone
     first = 0 if theta is None else 1
     theta = with_linear(problem, zero(problem, rank)) if theta is None else theta
-    samples = problem.data.sample(PILOT_SIZE).drawn(START_SIZE)
+    samples = problem.data.sample(PILOT_SIZE).thin(START_SIZE)
     for t in range(first, first + n_iter):
         pilot = problem.pilot(theta, samples)
         tamed = tame(problem, pilot)

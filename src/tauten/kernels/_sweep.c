@@ -1,4 +1,4 @@
-/* All partial projections of a batch of tensors in one read of it, and their norms: the compiled twin of kernels/plain.py.
+/* All partial projections of a batch of tensors, and a sum of them, in one read; their norms: the compiled twin of kernels/plain.py.
 
    How, is said in _block.h. The code for each instruction set is compiled with the
    package and chosen when it is loaded, so one build runs on every machine. */

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .problem import Problem
 
 NEARBY = 0.1  # steps, relative to A: what is of second order is then small beside the noise
+SLIGHT = 1e-3  # what rounding, in single precision too, makes of orthonormal columns is less
 
 
 def expected_scores(problem: Problem, theta: Tucker) -> Array | None:
@@ -35,6 +36,8 @@ def expected_scores(problem: Problem, theta: Tucker) -> Array | None:
         return None
     if theta.distance(swept.theta) > NEARBY * theta.norm():
         return None
+    if not (_orthonormal(theta) and _orthonormal(swept.theta)):  # one may be the other rescaled
+        return None
     turned = theta.rotate(theta.turns_to(swept.theta))
     step = turned.map(lambda new, old: new - old, swept.theta).flat()
     kernel = problem.kernel
@@ -44,6 +47,11 @@ def expected_scores(problem: Problem, theta: Tucker) -> Array | None:
 
     parts = data.spread(scores, swept.lines)
     return namespace(*parts).concat(parts, axis=0)
+
+
+def _orthonormal(theta: Tucker) -> bool:
+    """Whether the factors of a point are."""
+    return all(float(namespace(u).max(namespace(u).abs(u))) < SLIGHT for u in theta.imbalance(1.0))
 
 
 def gradient_and_tensor(problem: Problem, theta: Tucker, asked: Asked, known: Array) -> Gradient:

@@ -13,7 +13,8 @@ class Asked:
     """What is asked for beside a gradient: `curvature`, its `correction`, its `tensor`.
 
     A correction takes a second matrix where anything is bent; the tensor takes a second read of the
-    samples, from memory if not from a file.
+    samples, from memory if not from a file, unless their scores are expected: see
+    :mod:`tauten.problem.expected`.
     """
 
     curvature: bool = False
@@ -39,9 +40,9 @@ class Gradient:
         What the slopes of bent scores and gradients add to it, a zero where nothing is bent: see
         :meth:`Kernel.hessian`.
     tensor : array, optional
-        Mean of ``X_i ∘ s_i``, for s_i the bent scores: the gradient with respect to the full
-        tensor A. With the point it makes the rest of the Hessian: see
-        :func:`tauten.manifold.manifold_curvature`.
+        Mean of ``X_i ∘ s_i``, for s_i the bent scores, or those that were expected near where all
+        samples were swept: the gradient with respect to the full tensor A. With the point it makes
+        the rest of the Hessian: see :func:`tauten.manifold.manifold_curvature`.
     pseudo : tuple of array, optional
         Pseudo-observations of Jeffreys' prior, where all samples that count were looked at at once:
         see :func:`tauten.problem.at_once.gradient_at_once`.

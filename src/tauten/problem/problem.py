@@ -323,8 +323,8 @@ class Problem:
     def calibrate(self, theta: Tucker, *, rough: bool = False) -> Problem:
         """Return the problem with its robustifier's thresholds chosen at a point.
 
-        A `rough` choice, of thresholds that better ones are found with, looks at half as many
-        samples where these are many, and less closely: see :attr:`tauten.robust.base.Pilot.rough`.
+        A `rough` choice, of thresholds that better ones are found with, looks at a thousand samples
+        where they are many, and less closely: see :attr:`tauten.robust.base.Pilot.rough`.
         Not where these are all there are: the next step needs the sweep of all.
         """
         samples = self.data.sample(PILOT_SIZE)

@@ -52,7 +52,8 @@ def worth_keeping(problem: Problem) -> bool:
     """Whether the tensor of a Newton step is to serve the next ones: see :meth:`Newton.needs`.
 
     They are less exact, and now and then one more; that pays where the tensor is dear. In memory it
-    is a second read of X, from a file or a cluster it comes with the first.
+    is a second read of X, if scores are not expected; from a file or a cluster it comes with the
+    first.
     """
     return problem.data.X is not None and problem.data.all is not None and problem.data.dear
 
